@@ -1,0 +1,21 @@
+//! Trapline's nouns and pure rules: the request and the candidate, canonical form and identity, queue keys,
+//! classes, costs, time.
+//!
+//! What is absent: clocks, sockets, files, threads. Everything here is a function of its arguments, except
+//! [`IdentityKey::draw`], which is asked once when a crawl is created.
+
+mod candidate;
+mod class;
+mod cost;
+mod identity;
+mod request;
+mod time;
+
+pub use candidate::{Candidate, NO_BUDGET, Statement, Terms};
+pub use class::{
+    ClassPolicy, DEFAULT_CLASS, Directive, class_of_directive, class_of_priority, class_of_score,
+};
+pub use cost::CostPolicy;
+pub use identity::{Identity, IdentityKey};
+pub use request::Request;
+pub use time::{DurationError, Timestamp, format_duration, parse_duration};

@@ -1,0 +1,1 @@
+//! Generated webs and virtual time.

@@ -1,0 +1,3 @@
+//! The binary: configuration, wiring, commands. It alone knows which adapters exist.
+
+fn main() {}
