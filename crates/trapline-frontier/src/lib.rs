@@ -1,12 +1,31 @@
-//! The frontier.
+//! The frontier: what a crawler fetches next, and when it comes back.
+//!
+//! [`Frontier`] is the handle that everybody holds. Behind it is a [`Store`], six verbs wide: [`MemoryStore`], the
+//! reference, or one of another crate. The rules of scheduling live in a deterministic engine that knows no
+//! clock: time is an argument of every verb.
+//!
+//! What is absent: fetching, parsing, policies about content. Those run outside and hand in candidates.
+
+mod engine;
+mod frontier;
+mod memory;
 mod pattern;
 mod report;
 pub mod script;
 mod settings;
 mod store;
 mod verbs;
-pub use pattern::*;
-pub use report::*;
-pub use settings::*;
-pub use store::*;
-pub use verbs::*;
+
+pub use frontier::{Frontier, FrontierBuilder};
+pub use memory::MemoryStore;
+pub use pattern::Pattern;
+pub use report::{
+    CrawlReport, CrawlState, DeadLetter, JobReport, LeaseReport, Note, Page, Query, QueueReport, QueueState,
+    Recovered, Rows, Scan, Stats, UrlReport, UrlState,
+};
+pub use settings::{AdmissionGate, Order, Pace, SettingError, Settings};
+pub use store::{ErrorKind, Store, StoreError};
+pub use verbs::{
+    Admission, Answer, Claimed, CrawlChange, DeadChange, DeadLetters, Lease, LeaseId, NewCrawl, NoteWrite,
+    Outcome, PageRecord, QueueChange, Refusal, Settled, Settlement, Steer, Steered, UrlChange, Visit, Want,
+};

@@ -94,6 +94,12 @@ impl Want {
     }
 }
 
+impl From<usize> for Want {
+    fn from(urls: usize) -> Self {
+        Self::urls(urls)
+    }
+}
+
 /// The number of a lease. It never repeats in a store, also across restarts: a fencing token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LeaseId(pub u64);

@@ -5,6 +5,7 @@
 //! plays it on a store. The manual's page on traces describes it for people.
 
 mod parse;
+mod run;
 
 mod write;
 
@@ -13,6 +14,7 @@ use std::time::Duration;
 use trapline_core::{Statement, Terms, Timestamp};
 
 pub use parse::{ScriptError, parse};
+pub use run::{Player, Reopen, RunError, Verdict, run};
 
 /// A whole script.
 #[derive(Clone, Debug, Default, PartialEq)]

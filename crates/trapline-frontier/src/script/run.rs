@@ -1,1 +1,287 @@
-//! Playing.
+//! Playing trace scripts on a store, and comparing what comes back.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use trapline_core::{Candidate, Identity, IdentityKey, PrepareError, Request, Timestamp};
+
+use super::{Admit, Claim, CrawlVerb, Script, Settle, SettleAs, Steering, Step, Verb};
+use crate::frontier::Frontier;
+use crate::report::{CrawlReport, QueueReport};
+use crate::settings::{SettingError, Settings};
+use crate::store::{ErrorKind, Store, StoreError};
+use crate::verbs::{
+    Admission, CrawlChange, DeadChange, DeadLetters, LeaseId, Outcome, QueueChange, Refusal, Settlement,
+    Steer, UrlChange, Visit, Want,
+};
+
+/// How a store is closed and opened again, for scripts that do so.
+#[async_trait]
+pub trait Reopen: Send {
+    /// Closes the store in good order and opens it again.
+    async fn restart(&mut self) -> Result<Arc<dyn Store>, StoreError>;
+    /// Opens the store again as if its process had been killed.
+    async fn crash(&mut self) -> Result<Arc<dyn Store>, StoreError>;
+}
+
+/// Why a script could not be played to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// A setting does not fit.
+    #[error(transparent)]
+    Setting(#[from] SettingError),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The store keeps nothing.
+    #[error(
+        "this store keeps nothing, so a script with `{0}` cannot run on it; try one that does, such as disk:PATH"
+    )]
+    KeepsNothing(&'static str),
+}
+
+/// What came of one step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// What came back is what was expected.
+    Same,
+    /// Nothing was expected in particular.
+    NotCompared,
+    /// Something else came back.
+    Different,
+}
+
+/// Plays the whole of a script in a fresh crawl and tells `watch` of every step what came back. Answers how many
+/// steps differed.
+pub async fn run(
+    script: &Script,
+    store: Arc<dyn Store>,
+    reopen: Option<Box<dyn Reopen>>,
+    mut watch: impl FnMut(&Step, &str, &Verdict),
+) -> Result<usize, RunError> {
+    let mut player = Player::start(store, "trace", &script.settings).await?;
+    player.reopen = reopen;
+    let mut different = 0;
+    for step in &script.steps {
+        let answer = player.play(step.at, &step.verb).await?;
+        let verdict = judge(step, &answer);
+        different += usize::from(verdict == Verdict::Different);
+        watch(step, &answer, &verdict);
+    }
+    Ok(different)
+}
+
+/// Compares what came back with what was expected. Queues and crawls may be described in part.
+fn judge(step: &Step, answer: &str) -> Verdict {
+    let Some(expected) = &step.expected else { return Verdict::NotCompared };
+    let same = match step.verb {
+        Verb::Queue(_) | Verb::Crawl(CrawlVerb::Show) => {
+            let pairs: Vec<_> = answer.split_whitespace().collect();
+            expected.split_whitespace().all(|pair| pairs.contains(&pair))
+        }
+        _ => expected.split_whitespace().eq(answer.split_whitespace()),
+    };
+    if same { Verdict::Same } else { Verdict::Different }
+}
+
+/// A crawl on which the verbs of a script are played one by one.
+pub struct Player {
+    frontier: Frontier,
+    reopen: Option<Box<dyn Reopen>>,
+    /// The leases in the order of their grants.
+    granted: Vec<LeaseId>,
+    /// The newest lease of each URL.
+    newest: BTreeMap<Identity, LeaseId>,
+}
+
+impl Player {
+    /// Starts a fresh crawl of one partition with these settings.
+    pub async fn start(
+        store: Arc<dyn Store>,
+        crawl: &str,
+        settings: &[(String, String)],
+    ) -> Result<Self, RunError> {
+        let mut crawl_settings = Settings::default();
+        for (name, value) in settings {
+            crawl_settings.set(name, value)?;
+        }
+        // A fixed key: the same script must give the same history.
+        let builder =
+            Frontier::builder(crawl).settings(crawl_settings).partitions(1).key(IdentityKey::from_seed(0));
+        let frontier = builder.open_shared(store, Timestamp::ZERO).await?;
+        Ok(Self { frontier, reopen: None, granted: Vec::new(), newest: BTreeMap::new() })
+    }
+
+    /// Plays one verb and answers what came back, as a script writes it.
+    pub async fn play(&mut self, at: Timestamp, verb: &Verb) -> Result<String, RunError> {
+        let frontier = &self.frontier;
+        Ok(match verb {
+            Verb::Admit(admit) => self.admit(at, admit).await?.to_string(),
+            Verb::Claim(claim) => self.claim(at, claim).await?,
+            Verb::Settle(settle) => self.settle(at, settle).await?,
+            Verb::Steer { key, change } => {
+                let change = match change {
+                    Steering::Terms(terms) => QueueChange::Terms(terms.clone()),
+                    Steering::Block(until) => QueueChange::Block(*until),
+                    Steering::Unblock => QueueChange::Unblock,
+                    Steering::Retire => QueueChange::Retire,
+                    Steering::Reinstate => QueueChange::Reinstate,
+                    Steering::Purge => QueueChange::Purge(None),
+                    Steering::Delete => QueueChange::Delete,
+                };
+                ok(frontier.steer_queue(at, key, change).await)?
+            }
+            Verb::Crawl(CrawlVerb::Show) => describe_crawl(&frontier.report(at).await?),
+            Verb::Crawl(change) => {
+                let change = match change {
+                    CrawlVerb::Pause => CrawlChange::Pause,
+                    CrawlVerb::Resume => CrawlChange::Resume,
+                    CrawlVerb::Finish => CrawlChange::Finish("the script said so".to_owned()),
+                    CrawlVerb::Set(settings) => CrawlChange::Set(settings.clone()),
+                    CrawlVerb::Show => return Ok(String::new()),
+                };
+                ok(frontier.steer_crawl(at, change).await)?
+            }
+            Verb::DeadReplay(url) => match self.identity(url) {
+                Ok(identity) => {
+                    let dead = DeadLetters::Url(identity);
+                    ok(frontier.steer(at, Steer::Dead(dead, DeadChange::Replay)).await)?
+                }
+                Err(error) => format!("error: {error}"),
+            },
+            Verb::Forget(url) => match self.identity(url) {
+                Ok(identity) => ok(frontier.steer(at, Steer::Url(identity, UrlChange::Forget)).await)?,
+                Err(error) => format!("error: {error}"),
+            },
+            Verb::Url(url) => match self.identity(url) {
+                Ok(_) => frontier.url(at, url).await?.state.to_string(),
+                Err(_) => "unknown".to_owned(),
+            },
+            Verb::Queue(key) => match frontier.queue(at, key).await? {
+                Some(queue) => describe_queue(&queue),
+                None => "state=unknown".to_owned(),
+            },
+            Verb::Restart => self.reopen(false).await?,
+            Verb::Crash => self.reopen(true).await?,
+        })
+    }
+
+    fn identity(&self, url: &str) -> Result<Identity, PrepareError> {
+        Ok(self.frontier.prepare(Request::get(url))?.identity)
+    }
+
+    async fn admit(&self, at: Timestamp, admit: &Admit) -> Result<Admission, RunError> {
+        let request = Request {
+            priority: admit.priority,
+            score: admit.score,
+            depth: admit.depth,
+            via: admit.via.clone(),
+            dont_filter: admit.dont_filter,
+            ..Request::get(&admit.url)
+        };
+        let Ok(prepared) = self.frontier.prepare_in(request, admit.key.as_deref()) else {
+            return Ok(Admission::Refused(Refusal::Malformed));
+        };
+        let candidate = Candidate {
+            class: admit.class,
+            cost: admit.cost,
+            terms: admit.terms.clone(),
+            improve: admit.improve,
+            statement: admit.statement,
+            ..prepared
+        };
+        let mut answers = self.frontier.admit_candidates(at, &[candidate]).await?;
+        answers.pop().ok_or_else(|| no_answer("admit").into())
+    }
+
+    async fn claim(&mut self, at: Timestamp, claim: &Claim) -> Result<String, RunError> {
+        let want = Want {
+            urls: claim.urls,
+            lease: claim.lease,
+            queues: claim.queues,
+            per_queue: claim.per_queue,
+            min_queues: claim.min_queues,
+            keys: claim.keys.clone(),
+            except: claim.except.clone(),
+            partitions: None,
+        };
+        let leases = self.frontier.claim(at, want).await?.leases;
+        for lease in &leases {
+            self.granted.push(lease.id);
+            self.newest.insert(lease.identity, lease.id);
+        }
+        let urls: Vec<_> = leases.iter().map(|lease| lease.request.url.as_str()).collect();
+        Ok(urls.join(" "))
+    }
+
+    async fn settle(&self, at: Timestamp, settle: &Settle) -> Result<String, RunError> {
+        let lease = match settle.lease {
+            Some(number) => self.granted.get(number - 1).copied(),
+            None => self.identity(&settle.url).ok().and_then(|identity| self.newest.get(&identity).copied()),
+        };
+        let outcome = match &settle.outcome {
+            SettleAs::Done { next } => Outcome::Done { visit: Visit::default(), next: *next },
+            SettleAs::Retry { at } => Outcome::Retry { at: *at },
+            SettleAs::Release => Outcome::Release,
+            SettleAs::Dead { reason } => Outcome::Dead { reason: reason.clone() },
+            SettleAs::Disregard => Outcome::Disregard { reason: String::new() },
+            SettleAs::Renew { lease } => Outcome::Renew { lease: *lease },
+        };
+        // A lease never granted is as good as one long settled.
+        let mut settlement = Settlement::new(lease.unwrap_or(LeaseId(0)), outcome);
+        settlement.delay = settle.delay;
+        for link in &settle.links {
+            let via = Some(settle.url.clone());
+            settlement.links.extend(self.frontier.prepare(Request { via, ..Request::get(link) }));
+        }
+        let answers = self.frontier.settle(at, vec![settlement]).await?;
+        answers.first().map(|settled| settled.answer.to_string()).ok_or_else(|| no_answer("settle").into())
+    }
+
+    async fn reopen(&mut self, crash: bool) -> Result<String, RunError> {
+        let word = if crash { "crash" } else { "restart" };
+        let reopen = self.reopen.as_mut().ok_or(RunError::KeepsNothing(word))?;
+        let store = if crash { reopen.crash().await? } else { reopen.restart().await? };
+        let builder = Frontier::builder(self.frontier.crawl());
+        self.frontier = builder.open_shared(store, Timestamp::ZERO).await?;
+        Ok("ok".to_owned())
+    }
+}
+
+/// `ok`, or what the operator did wrong.
+fn ok<T>(result: Result<T, StoreError>) -> Result<String, StoreError> {
+    match result {
+        Ok(_) => Ok("ok".to_owned()),
+        Err(error) if error.kind() == ErrorKind::Invalid => Ok(format!("error: {error}")),
+        Err(error) => Err(error),
+    }
+}
+
+fn no_answer(verb: &str) -> StoreError {
+    StoreError::new(
+        ErrorKind::Corrupt,
+        format!("the store did not answer {verb}; this is a bug in the store"),
+    )
+}
+
+fn describe_queue(queue: &QueueReport) -> String {
+    format!(
+        "state={} pending={} leased={} done={} disregarded={} dead={} budget={} spent={} balance={} latest_cost={} precedence={}",
+        queue.state,
+        queue.pending,
+        queue.leased,
+        queue.done,
+        queue.disregarded,
+        queue.dead,
+        queue.budget.map_or_else(|| "none".to_owned(), |budget| budget.to_string()),
+        queue.spent,
+        queue.balance,
+        queue.latest_cost,
+        queue.precedence,
+    )
+}
+
+fn describe_crawl(crawl: &CrawlReport) -> String {
+    format!("state={} exhausted={}", crawl.state, if crawl.exhausted { "yes" } else { "no" })
+}

@@ -1,0 +1,237 @@
+//! `claim`: which URLs are fetched next.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use trapline_core::Timestamp;
+
+use super::crawl::{Crawl, Grant};
+use super::line::{Next, Turn};
+use super::moment::Moment;
+use super::queues::{QueueId, Retired};
+use super::serving::as_balance;
+use super::timers::Event;
+use super::urls::{EntryId, State};
+use crate::report::CrawlState;
+use crate::verbs::{Lease, LeaseId, Want};
+
+/// One claim under way.
+struct Round<'a> {
+    want: &'a Want,
+    leases: Vec<Lease>,
+    /// How much each queue has given, where a bound asks for it.
+    given: BTreeMap<QueueId, usize>,
+    /// Queues taken out of line for the rest of the claim: excluded, or at their bound.
+    aside: BTreeSet<QueueId>,
+    /// At most so many of a queue.
+    per_queue: usize,
+}
+
+impl Crawl {
+    /// Grants up to what is wanted, each under the next number of `last_lease`.
+    pub(super) fn claim(&mut self, want: &Want, last_lease: &mut u64) -> Vec<Lease> {
+        if self.state != CrawlState::Running || want.per_queue == Some(0) || want.queues == Some(0) {
+            return Vec::new();
+        }
+        let mut round = Round {
+            want,
+            leases: Vec::new(),
+            given: BTreeMap::new(),
+            aside: BTreeSet::new(),
+            per_queue: want.per_queue.unwrap_or(usize::MAX),
+        };
+        for key in &want.except {
+            if let Some(queue) = self.queues.find(key) {
+                self.set_aside(queue, &mut round);
+            }
+        }
+        let spread = want.min_queues.map(|queues| (want.urls / queues.max(1)).max(1));
+        if let Some(spread) = spread.filter(|spread| *spread < round.per_queue) {
+            let excluded = round.aside.clone();
+            let bound = std::mem::replace(&mut round.per_queue, spread);
+            self.grant_round(&mut round, last_lease);
+            round.per_queue = bound;
+            for queue in std::mem::replace(&mut round.aside, excluded).difference(&round.aside) {
+                self.stand_up(*queue);
+            }
+        }
+        self.grant_round(&mut round, last_lease);
+        for queue in round.aside {
+            self.stand_up(queue);
+        }
+        if round.leases.len() < want.urls && self.settings.pause_at_finish && self.is_exhausted() {
+            self.state = CrawlState::Paused;
+        }
+        round.leases
+    }
+
+    /// Takes a queue out of line for the rest of the claim.
+    fn set_aside(&mut self, queue: QueueId, round: &mut Round<'_>) {
+        if round.aside.insert(queue) {
+            self.refresh(queue);
+            self.stand_down(queue);
+        }
+    }
+
+    fn grant_round(&mut self, round: &mut Round<'_>, last_lease: &mut u64) {
+        let allowed = round
+            .want
+            .partitions
+            .as_ref()
+            .map(|partitions| partitions.iter().copied().collect::<BTreeSet<_>>());
+        if let Some(keys) = &round.want.keys {
+            let queues = keys.iter().filter_map(|key| self.queues.find(key)).collect();
+            self.grant_from(queues, allowed.as_ref(), round, last_lease);
+            return;
+        }
+        while round.leases.len() < round.want.urls {
+            if round.want.queues.is_some_and(|most| round.given.len() >= most) {
+                let queues = round.given.keys().copied().collect();
+                self.grant_from(queues, allowed.as_ref(), round, last_lease);
+                return;
+            }
+            let queue = match self.lines.next(allowed.as_ref()) {
+                None => return,
+                Some(Next::Queue(queue)) => queue,
+                Some(Next::Returning(queue)) => {
+                    self.refresh(queue);
+                    continue;
+                }
+            };
+            if let Some(entry) = self.reach(queue) {
+                self.lines.end_turn();
+                self.grant(queue, entry, round, last_lease);
+                if round.at_bound(queue) {
+                    self.set_aside(queue, round);
+                }
+            }
+        }
+    }
+
+    /// Grants from these queues only, in the order of their turns.
+    fn grant_from(
+        &mut self,
+        queues: BTreeSet<QueueId>,
+        allowed: Option<&BTreeSet<u32>>,
+        round: &mut Round<'_>,
+        last_lease: &mut u64,
+    ) {
+        let mut turns: BTreeSet<Turn> = BTreeSet::new();
+        for queue in queues {
+            let partition = self.queues[queue].partition;
+            if allowed.is_none_or(|allowed| allowed.contains(&partition)) && !round.at_bound(queue) {
+                self.refresh(queue);
+                turns.extend(self.open_turn(queue, round));
+            }
+        }
+        while round.leases.len() < round.want.urls {
+            let Some(turn) = turns.pop_first() else { return };
+            let queue = turn.queue;
+            if !round.given.contains_key(&queue)
+                && round.want.queues.is_some_and(|most| round.given.len() >= most)
+            {
+                continue;
+            }
+            let Some(entry) = self.reach(queue) else { continue };
+            self.grant(queue, entry, round, last_lease);
+            if !round.at_bound(queue) {
+                turns.extend(self.open_turn(queue, round));
+            }
+        }
+    }
+
+    /// The turn of a queue, if it may be served in this claim.
+    fn open_turn(&mut self, queue: QueueId, round: &Round<'_>) -> Option<Turn> {
+        use crate::report::QueueState::{Inactive, Ready};
+        let served = matches!(self.state_of(&self.queues[queue]), Ready | Inactive);
+        (served && !round.aside.contains(&queue)).then(|| self.turn_of(queue))
+    }
+
+    /// A claim reaches a queue: its next URL, or nothing if the queue retires over it.
+    fn reach(&mut self, id: QueueId) -> Option<EntryId> {
+        let queue = &self.queues[id];
+        let entry = queue.order.first(self.order(), &self.urls)?;
+        let cost = u64::from(self.urls[entry].cost);
+        let replenish = queue.balance_replenish(&self.settings);
+        let fits = queue
+            .budget(&self.settings)
+            .is_none_or(|budget| queue.spent(self.period()).saturating_add(cost) <= budget);
+        if replenish == 0 || !fits {
+            self.retire(id, Retired::OverBudget(self.generation));
+            return None;
+        }
+        if !queue.active {
+            self.stand_down(id);
+            let queue = &mut self.queues[id];
+            queue.active = true;
+            queue.balance = as_balance(replenish);
+        }
+        Some(entry)
+    }
+
+    /// Grants a lease of a queue's next URL.
+    fn grant(&mut self, id: QueueId, entry_id: EntryId, round: &mut Round<'_>, last_lease: &mut u64) {
+        *last_lease += 1;
+        let lease = *last_lease;
+        let lasts = round.want.lease.unwrap_or(self.settings.lease);
+        let deadline = Moment { at: self.now + lasts, rank: self.draw() };
+        self.leave(entry_id);
+        self.urls[entry_id].lease = lease;
+        self.enter(entry_id, State::Leased);
+        self.leases.insert(lease, Grant { entry: entry_id, granted: self.now, deadline });
+        self.timers.set(deadline, Event::Expiry(lease));
+
+        let period = self.period();
+        let entry = &self.urls[entry_id];
+        let queue = &mut self.queues[id];
+        queue.spend(period, u64::from(entry.cost));
+        queue.balance = queue.balance.saturating_sub(i64::from(entry.cost));
+        queue.latest_cost = entry.cost;
+        queue.charged += u64::from(entry.cost);
+        queue.grants += 1;
+        self.spent += u64::from(entry.cost);
+        self.granted += 1;
+        if round.counts() {
+            *round.given.entry(id).or_default() += 1;
+        }
+        round.leases.push(Lease {
+            id: LeaseId(lease),
+            crawl: Arc::clone(&self.name),
+            key: Arc::clone(&queue.key),
+            identity: entry.identity,
+            request: Arc::clone(&entry.request),
+            deadline: deadline.at,
+            delivery: entry.expiries + 1,
+            cost: entry.cost,
+            page: entry.page.clone(),
+        });
+        self.refresh(id);
+    }
+
+    /// When more may be eligible.
+    pub(super) fn next_event(&self) -> Option<Timestamp> {
+        if self.state == CrawlState::Running { self.timers.next() } else { None }
+    }
+
+    /// The lease goes on for this long.
+    pub(super) fn renew(&mut self, lease: u64, lasts: Duration) {
+        let deadline = Moment { at: self.now + lasts, rank: self.draw() };
+        if let Some(grant) = self.leases.get_mut(&lease) {
+            let old = std::mem::replace(&mut grant.deadline, deadline);
+            self.timers.cancel(old, Event::Expiry(lease));
+            self.timers.set(deadline, Event::Expiry(lease));
+        }
+    }
+}
+
+impl Round<'_> {
+    /// Whether a bound asks how much each queue has given.
+    fn counts(&self) -> bool {
+        self.want.queues.is_some() || self.want.per_queue.is_some() || self.want.min_queues.is_some()
+    }
+
+    fn at_bound(&self, queue: QueueId) -> bool {
+        self.per_queue != usize::MAX && self.given.get(&queue).is_some_and(|given| *given >= self.per_queue)
+    }
+}

@@ -1,0 +1,443 @@
+//! One crawl: everything it holds, and how time passes in it.
+//!
+//! Each verb has a file of its own; here are the steps they share. An entry [`enter`](Crawl::enter)s a state and
+//! [`leave`](Crawl::leave)s it, which keeps every count; after its queues have been touched they
+//! [`find their state`](Crawl::refresh).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use trapline_core::{Identity, IdentityKey, Timestamp};
+
+use super::groups::Groups;
+use super::jobs::Jobs;
+use super::line::Lines;
+use super::moment::{Moment, Rank};
+use super::order::{place_behind_all, place_of_admitted};
+use super::queues::{Queue, QueueId, Queues};
+use super::serving::Census;
+use super::timers::{Event, Timers};
+use super::urls::{Band, EntryId, State, Urls};
+use crate::report::{CrawlState, UrlState};
+use crate::settings::{Order, Settings};
+use crate::verbs::{NewCrawl, NoteWrite};
+
+#[derive(Debug)]
+pub(super) struct Crawl {
+    pub(super) name: Arc<str>,
+    pub(super) key: IdentityKey,
+    pub(super) settings: Settings,
+    pub(super) started: Timestamp,
+    pub(super) state: CrawlState,
+    /// The latest time seen. It never goes back.
+    pub(super) now: Timestamp,
+    /// The latest rank drawn.
+    rank: Rank,
+
+    pub(super) urls: Urls,
+    pub(super) queues: Queues,
+    pub(super) groups: Groups,
+    /// One line a partition.
+    pub(super) lines: Lines,
+    pub(super) timers: Timers,
+    pub(super) leases: BTreeMap<u64, Grant>,
+    pub(super) dead_letters: BTreeMap<EntryId, Death>,
+    pub(super) notes: BTreeMap<String, StoredNote>,
+    pub(super) jobs: Jobs,
+
+    /// Which reconsideration of retired queues holds: those that retired in an earlier one are not retired.
+    pub(super) generation: u64,
+    /// When each generation ended.
+    pub(super) reconsidered: Vec<Moment>,
+    /// The timer of the present budget period.
+    pub(super) period_timer: Option<Moment>,
+
+    pub(super) census: Census,
+    pub(super) url_counts: [u64; 6],
+    pub(super) fetched: u64,
+    pub(super) bytes: u64,
+    pub(super) spent: u64,
+    pub(super) granted: u64,
+    pub(super) expired: u64,
+}
+
+/// A lease as the engine keeps it.
+#[derive(Debug)]
+pub(super) struct Grant {
+    pub(super) entry: EntryId,
+    pub(super) granted: Timestamp,
+    pub(super) deadline: Moment,
+}
+
+/// Why and when an entry died.
+#[derive(Debug)]
+pub(super) struct Death {
+    pub(super) reason: String,
+    pub(super) at: Timestamp,
+}
+
+/// A note as the engine keeps it.
+#[derive(Debug)]
+pub(super) struct StoredNote {
+    pub(super) value: Vec<u8>,
+    pub(super) expires: Option<Timestamp>,
+}
+
+impl Crawl {
+    pub(super) fn new(name: Arc<str>, now: Timestamp, new: NewCrawl) -> Self {
+        let seed = u64::from_le_bytes(new.key.as_bytes()[..8].try_into().expect("a key has 32 bytes"));
+        let mut urls = Urls::default();
+        if let Some(most) = new.settings.max_urls {
+            urls.reserve(most);
+        }
+        Self {
+            name,
+            key: new.key,
+            settings: new.settings,
+            started: now,
+            state: CrawlState::Running,
+            now,
+            rank: 0,
+            urls,
+            queues: Queues::new(seed),
+            groups: Groups::default(),
+            lines: Lines::new(new.partitions),
+            timers: Timers::default(),
+            leases: BTreeMap::new(),
+            dead_letters: BTreeMap::new(),
+            notes: BTreeMap::new(),
+            jobs: Jobs::default(),
+            generation: 0,
+            reconsidered: Vec::new(),
+            period_timer: None,
+            census: Census::default(),
+            url_counts: [0; 6],
+            fetched: 0,
+            bytes: 0,
+            spent: 0,
+            granted: 0,
+            expired: 0,
+        }
+    }
+
+    /// The next rank: later than everything so far.
+    pub(super) fn draw(&mut self) -> Rank {
+        self.rank += 1;
+        self.rank
+    }
+
+    /// This moment, later than everything so far.
+    pub(super) fn this_moment(&mut self) -> Moment {
+        Moment { at: self.now, rank: self.draw() }
+    }
+
+    /// Lets happen what is due by `now`, and takes a step in the background.
+    pub(super) fn advance(&mut self, now: Timestamp) {
+        let now = now.max(self.now);
+        while let Some(instant) = self.timers.next().filter(|at| *at <= now) {
+            self.now = self.now.max(instant);
+            self.happen(instant);
+        }
+        self.now = now;
+        self.check_limits();
+        self.work();
+    }
+
+    /// Everything of one instant happens; then the queues it touched find their state, in the order of the
+    /// commands that brought it about.
+    fn happen(&mut self, instant: Timestamp) {
+        let mut touched: Vec<QueueId> = Vec::new();
+        while let Some((moment, event)) = self.timers.take_at(instant) {
+            match event {
+                Event::Expiry(lease) => touched.extend(self.expire(lease, moment)),
+                Event::Due(entry) => touched.extend(self.come_due(entry, moment)),
+                Event::Queue(queue) => {
+                    self.queues[queue].timer = None;
+                    touched.push(queue);
+                }
+                Event::Group(group) => self.wake_group(group),
+                Event::Period => self.begin_period(moment),
+            }
+        }
+        if touched.len() > 1 {
+            touched.sort_by_key(|id| (self.queues[*id].free_since(instant), *id));
+            touched.dedup();
+        }
+        for queue in touched {
+            self.refresh(queue);
+        }
+    }
+
+    /// A lease expires: the URL goes first in its class, or becomes a dead letter if that happened too often.
+    fn expire(&mut self, lease: u64, moment: Moment) -> Option<QueueId> {
+        let id = self.leases.get(&lease)?.entry;
+        if self.is_gone(id) {
+            self.leases.remove(&lease);
+            self.urls[id].state = State::Done;
+            self.sweep(id);
+            return None;
+        }
+        self.leases.remove(&lease);
+        self.leave_untimed(id);
+        self.expired += 1;
+        let queue = self.urls[id].queue;
+        self.queues[queue].freed = self.queues[queue].freed.max(moment);
+        let entry = &mut self.urls[id];
+        entry.expiries += 1;
+        let expiries = entry.expiries;
+        if self.settings.max_deliveries > 0 && expiries >= self.settings.max_deliveries {
+            self.queues[queue].errors += 1;
+            let reason = format!("its lease expired {expiries} times in a row (max_deliveries)");
+            self.dead_letters.insert(id, Death { reason, at: moment.at });
+            self.enter(id, State::Dead);
+        } else {
+            entry.band = Band::Returned;
+            entry.place = moment.at.as_millis();
+            self.enter(id, State::Pending);
+        }
+        Some(queue)
+    }
+
+    /// A retry, a scheduled URL or a next visit is due.
+    fn come_due(&mut self, id: EntryId, moment: Moment) -> Option<QueueId> {
+        if self.is_gone(id) {
+            self.urls[id].state = State::Done;
+            self.sweep(id);
+            return None;
+        }
+        let retry = self.urls[id].state == State::Retrying;
+        self.leave_untimed(id);
+        if retry {
+            let entry = &mut self.urls[id];
+            entry.band = Band::Returned;
+            entry.place = moment.at.as_millis();
+        } else {
+            self.place_as_admitted(id, moment.at);
+        }
+        self.enter(id, State::Pending);
+        let queue = self.urls[id].queue;
+        self.queues[queue].freed = self.queues[queue].freed.max(moment);
+        Some(queue)
+    }
+
+    /// Gives an entry the place of one admitted at this moment and scheduled for `scheduled`.
+    pub(super) fn place_as_admitted(&mut self, id: EntryId, scheduled: Timestamp) {
+        let rank = self.draw();
+        let entry = &mut self.urls[id];
+        entry.admitted = rank;
+        entry.band = Band::Fresh;
+        entry.place = place_of_admitted(self.settings.order, rank, scheduled.as_millis());
+    }
+
+    /// Moves a pending entry to a class, behind what waits there.
+    pub(super) fn move_to_class(&mut self, id: EntryId, class: u8) {
+        let state = self.urls[id].state;
+        self.leave(id);
+        let rank = self.draw();
+        let entry = &mut self.urls[id];
+        entry.class = class;
+        if state == State::Pending
+            && let Some(place) = place_behind_all(self.settings.order, rank)
+        {
+            entry.band = Band::Fresh;
+            entry.place = place;
+        }
+        self.enter(id, state);
+    }
+
+    /// An entry takes a state on: it is counted, and put where its state says. A waiting one must know when it
+    /// is due, a leased one its lease, a dead one its death.
+    pub(super) fn enter(&mut self, id: EntryId, state: State) {
+        let entry = &mut self.urls[id];
+        entry.state = state;
+        let queue = &mut self.queues[entry.queue];
+        if state.is_pending() {
+            entry.purges = queue.purges;
+        }
+        let due = entry.due;
+        match state {
+            State::Pending => queue.order.insert(self.settings.order, &mut self.urls, id),
+            State::Retrying | State::Scheduled => {
+                queue.waiting += 1;
+                self.timers.set(due, Event::Due(id));
+            }
+            State::Leased => queue.leased += 1,
+            State::Done => queue.done += 1,
+            State::Revisiting => {
+                queue.done += 1;
+                queue.visits += 1;
+                self.timers.set(due, Event::Due(id));
+            }
+            State::Disregarded => queue.disregarded += 1,
+            State::Dead => queue.dead += 1,
+            State::Free => {}
+        }
+        self.url_counts[state.public() as usize] += 1;
+    }
+
+    /// An entry leaves its state: it is no longer counted, and nothing waits for it any more.
+    pub(super) fn leave(&mut self, id: EntryId) {
+        self.forget_timers(id);
+        self.leave_untimed(id);
+    }
+
+    /// The same, once its timer has gone off or its lease is gone.
+    fn leave_untimed(&mut self, id: EntryId) {
+        let entry = &self.urls[id];
+        let state = entry.state;
+        let queue = &mut self.queues[entry.queue];
+        match state {
+            State::Pending => queue.order.remove(self.settings.order, &mut self.urls, id),
+            State::Retrying | State::Scheduled => queue.waiting -= 1,
+            State::Leased => queue.leased -= 1,
+            State::Done => queue.done -= 1,
+            State::Revisiting => {
+                queue.done -= 1;
+                queue.visits -= 1;
+            }
+            State::Disregarded => queue.disregarded -= 1,
+            State::Dead => {
+                queue.dead -= 1;
+                self.dead_letters.remove(&id);
+            }
+            State::Free => {}
+        }
+        self.url_counts[state.public() as usize] -= 1;
+    }
+
+    /// Cancels what waits for an entry: its timer, or its lease with its expiry.
+    fn forget_timers(&mut self, id: EntryId) {
+        let entry = &self.urls[id];
+        match entry.state {
+            State::Retrying | State::Scheduled | State::Revisiting => {
+                self.timers.cancel(entry.due, Event::Due(id))
+            }
+            State::Leased => {
+                if let Some(grant) = self.leases.remove(&entry.lease) {
+                    self.timers.cancel(grant.deadline, Event::Expiry(entry.lease));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether an entry was purged or deleted with its queue, and only waits to be swept.
+    pub(super) fn is_gone(&self, id: EntryId) -> bool {
+        let entry = &self.urls[id];
+        let queue = &self.queues[entry.queue];
+        entry.deletions != queue.deletions || entry.state.is_pending() && entry.purges != queue.purges
+    }
+
+    /// Frees the slot of an entry that is gone. It is counted nowhere any more.
+    pub(super) fn sweep(&mut self, id: EntryId) {
+        self.forget_timers(id);
+        self.dead_letters.remove(&id);
+        self.urls.remove(id);
+    }
+
+    /// Forgets an entry altogether.
+    pub(super) fn drop_entry(&mut self, id: EntryId) {
+        self.leave(id);
+        self.urls.remove(id);
+    }
+
+    /// The newest entry of a URL that is not gone.
+    pub(super) fn find_url(&mut self, identity: Identity) -> Option<EntryId> {
+        while let Some(id) = self.urls.newest(identity) {
+            if !self.is_gone(id) {
+                return Some(id);
+            }
+            self.sweep(id);
+        }
+        None
+    }
+
+    /// All entries of a URL that are not gone, the newest first.
+    pub(super) fn find_all(&mut self, identity: Identity) -> Vec<EntryId> {
+        let mut found = Vec::new();
+        let mut next = self.find_url(identity);
+        while let Some(id) = next {
+            next = self.urls[id].older.some();
+            if self.is_gone(id) {
+                self.sweep(id);
+            } else {
+                found.push(id);
+            }
+        }
+        found
+    }
+
+    /// The queue of a key, made if there is none.
+    pub(super) fn queue_of(&mut self, key: &Arc<str>) -> QueueId {
+        let partitions = self.lines.len();
+        let (id, made) = self.queues.find_or_make(key, |key| trapline_core::partition_of(key, partitions));
+        if made {
+            self.census.add(&self.queues[id], self.generation);
+        }
+        id
+    }
+
+    /// When the present budget period began.
+    pub(super) fn period(&self) -> Timestamp {
+        self.period_at(self.now)
+    }
+
+    /// When the budget period of a time began.
+    pub(super) fn period_at(&self, time: Timestamp) -> Timestamp {
+        let Some(period) = self.settings.queue_budget_period else { return self.started };
+        let length = (Timestamp::ZERO + period).as_millis().max(1);
+        let since = time.as_millis().saturating_sub(self.started.as_millis());
+        Timestamp::from_millis(self.started.as_millis() + since / length * length)
+    }
+
+    /// Finishes the crawl if it has reached one of its limits.
+    pub(super) fn check_limits(&mut self) {
+        let settings = &self.settings;
+        let over = |limit: Option<u64>, count: u64| limit.is_some_and(|limit| count >= limit);
+        let reason = if over(settings.max_urls, self.fetched) {
+            "max_urls"
+        } else if over(settings.max_bytes, self.bytes) {
+            "max_bytes"
+        } else if settings.max_time.is_some_and(|limit| self.now >= self.started + limit) {
+            "max_time"
+        } else {
+            return;
+        };
+        self.finish(reason.to_owned());
+    }
+
+    /// Ends the crawl; the first reason stays.
+    pub(super) fn finish(&mut self, reason: String) {
+        if !self.is_finished() {
+            self.state = CrawlState::Finished(reason);
+        }
+    }
+
+    pub(super) fn is_finished(&self) -> bool {
+        matches!(self.state, CrawlState::Finished(_))
+    }
+
+    /// Whether, outside retired queues, nothing is pending or waits for its next visit, and no lease is out.
+    pub(super) fn is_exhausted(&self) -> bool {
+        self.url_counts[UrlState::Leased as usize] == 0 && self.census.nothing_to_do()
+    }
+
+    pub(super) fn write_note(&mut self, note: NoteWrite) {
+        match note.value {
+            Some(value) => {
+                self.notes.insert(note.key, StoredNote { value, expires: note.expires });
+            }
+            None => {
+                self.notes.remove(&note.key);
+            }
+        }
+    }
+
+    pub(super) fn order(&self) -> Order {
+        self.settings.order
+    }
+
+    pub(super) fn queue_of_entry(&self, id: EntryId) -> &Queue {
+        &self.queues[self.urls[id].queue]
+    }
+}

@@ -1,0 +1,145 @@
+//! Work over many URLs, a bounded step with each verb: so that no verb waits for it, and it goes on as long as
+//! anybody uses the crawl.
+//!
+//! A job passes over all slots that existed when it began. What came later is not its business.
+
+use std::collections::BTreeMap;
+
+use super::crawl::Crawl;
+use super::moment::Rank;
+use super::queues::QueueId;
+use super::urls::{EntryId, State};
+use crate::pattern::Pattern;
+use crate::report::JobReport;
+use crate::verbs::{DeadChange, Steered};
+
+/// How many slots a verb looks at on the side: some microseconds' worth.
+const STEP: u32 = 4096;
+
+/// All jobs of a crawl, the oldest first.
+#[derive(Debug, Default)]
+pub(super) struct Jobs {
+    jobs: BTreeMap<u64, Job>,
+    last: u64,
+}
+
+#[derive(Debug)]
+struct Job {
+    task: Task,
+    /// What was admitted later is left alone.
+    before: Rank,
+    passed: u32,
+    total: u32,
+    affected: u64,
+}
+
+/// What a job does.
+#[derive(Clone, Debug)]
+pub(super) enum Task {
+    /// Frees the slots of URLs that are gone with a purge or deletion.
+    Sweep { queue: QueueId },
+    /// Forgets the pending URLs of a queue that match.
+    Purge { queue: QueueId, pattern: Pattern },
+    /// Replays or forgets dead letters, of a queue or all.
+    Dead { queue: Option<QueueId>, change: DeadChange },
+}
+
+impl Crawl {
+    /// Begins a job and takes its first step, which is all of it where there are few URLs.
+    pub(super) fn begin(&mut self, task: Task) -> Steered {
+        self.jobs.last += 1;
+        let id = self.jobs.last;
+        let mut job = Job { task, before: self.draw(), passed: 0, total: self.urls.slots(), affected: 0 };
+        let done = self.step(&mut job);
+        let affected = job.affected;
+        if !done {
+            self.jobs.jobs.insert(id, job);
+        }
+        Steered { affected, job: (!done).then_some(id) }
+    }
+
+    /// Takes a step of the oldest job.
+    pub(super) fn work(&mut self) {
+        let Some((id, mut job)) = self.jobs.jobs.pop_first() else { return };
+        if !self.step(&mut job) {
+            self.jobs.jobs.insert(id, job);
+        }
+    }
+
+    /// Answers whether that was the last one.
+    fn step(&mut self, job: &mut Job) -> bool {
+        let end = job.total.min(job.passed.saturating_add(STEP));
+        for slot in job.passed..end {
+            job.affected += u64::from(self.work_on(&job.task, job.before, EntryId(slot)));
+        }
+        job.passed = end;
+        end == job.total
+    }
+
+    /// Does to one entry what a task says; answers whether that changed anything.
+    fn work_on(&mut self, task: &Task, before: Rank, id: EntryId) -> bool {
+        let entry = &self.urls[id];
+        if entry.state == State::Free || entry.admitted > before {
+            return false;
+        }
+        match task {
+            Task::Sweep { queue } => {
+                if entry.queue == *queue && self.is_gone(id) {
+                    self.sweep(id);
+                }
+                false
+            }
+            Task::Purge { queue, pattern } => {
+                let meant = entry.queue == *queue
+                    && entry.state.is_pending()
+                    && !self.is_gone(id)
+                    && pattern.matches(&entry.request.url);
+                if meant {
+                    self.forget(id);
+                }
+                meant
+            }
+            Task::Dead { queue, change } => {
+                let meant = entry.state == State::Dead
+                    && queue.is_none_or(|queue| queue == entry.queue)
+                    && !self.is_gone(id);
+                if meant {
+                    self.change_dead(id, *change);
+                }
+                meant
+            }
+        }
+    }
+
+    /// Stops a job where it is; answers whether there was one.
+    pub(super) fn cancel_job(&mut self, id: u64) -> bool {
+        self.jobs.jobs.remove(&id).is_some()
+    }
+
+    pub(super) fn job_reports(&self) -> impl Iterator<Item = JobReport> {
+        self.jobs.jobs.iter().map(|(id, job)| JobReport {
+            id: *id,
+            what: self.describe(&job.task),
+            passed: job.passed.into(),
+            total: job.total.into(),
+            affected: job.affected,
+        })
+    }
+
+    fn describe(&self, task: &Task) -> String {
+        let of = |queue: &QueueId| format!("of queue {}", self.queues[*queue].key);
+        match task {
+            Task::Sweep { queue } => format!("free the memory of forgotten URLs {}", of(queue)),
+            Task::Purge { queue, pattern } => {
+                format!("purge pending URLs {} that match {pattern}", of(queue))
+            }
+            Task::Dead { queue, change } => {
+                let verb = if *change == DeadChange::Replay { "replay" } else { "purge" };
+                format!(
+                    "{verb} dead letters {}",
+                    queue.as_ref().map_or_else(|| "of all queues".to_owned(), of)
+                )
+            }
+        }
+    }
+}

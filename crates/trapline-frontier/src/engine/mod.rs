@@ -1,0 +1,220 @@
+//! The deterministic state machine behind every embedded store: the same commands at the same times give the
+//! same answers and the same state.
+//!
+//! What is absent: clocks, randomness, I/O, locks, threads. A store wraps it and adds those.
+//!
+//! Nothing here is linear in queues, URLs or leases, except what asks for all of them: every choice comes from an
+//! ordered set ([`line`], [`timers`], [`order`]) and every count is kept as things change.
+
+mod admit;
+mod claim;
+mod crawl;
+mod groups;
+mod jobs;
+mod line;
+mod moment;
+mod order;
+mod queues;
+mod scan;
+mod serving;
+mod settle;
+mod steer;
+mod timers;
+mod urls;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use trapline_core::{Candidate, Timestamp};
+
+use crate::report::{Page, Scan, Stats};
+use crate::store::{ErrorKind, StoreError};
+use crate::verbs::{Admission, Claimed, CrawlChange, NewCrawl, Settled, Settlement, Steer, Steered, Want};
+use crawl::Crawl;
+
+/// All crawls of a store.
+#[derive(Debug, Default)]
+pub(crate) struct Engine {
+    crawls: BTreeMap<Arc<str>, Crawl>,
+    /// The number of the last lease. One counter for all crawls, so that no crawl can settle another's.
+    last_lease: u64,
+    /// The crawl that was served last by a claim from any.
+    last_served: Option<Arc<str>>,
+}
+
+impl Engine {
+    pub(crate) fn admit(
+        &mut self,
+        crawl: &str,
+        now: Timestamp,
+        batch: &[Candidate],
+    ) -> Result<Vec<Admission>, StoreError> {
+        let crawl = self.crawl(crawl, "admit")?;
+        crawl.advance(now);
+        Ok(batch.iter().map(|candidate| crawl.admit(candidate, None)).collect())
+    }
+
+    pub(crate) fn claim(
+        &mut self,
+        crawl: Option<&str>,
+        now: Timestamp,
+        want: &Want,
+    ) -> Result<Claimed, StoreError> {
+        let Some(name) = crawl else { return Ok(self.claim_any(now, want)) };
+        // Not through `self.crawl`: the counter of leases is needed beside it.
+        let Some(crawl) = self.crawls.get_mut(name) else { return Err(no_crawl("claim", name)) };
+        crawl.advance(now);
+        let leases = crawl.claim(want, &mut self.last_lease);
+        let next = if leases.len() < want.urls { crawl.next_event() } else { None };
+        Ok(Claimed { leases, next, exhausted: crawl.is_exhausted() })
+    }
+
+    /// The crawls take turns, one URL each, until enough is granted or none has any left.
+    fn claim_any(&mut self, now: Timestamp, want: &Want) -> Claimed {
+        let mut claimed = Claimed { exhausted: true, ..Claimed::default() };
+        let names: Vec<_> = self.crawls.keys().cloned().collect();
+        let after = self.last_served.as_ref().map_or(0, |last| names.partition_point(|name| name <= last));
+        let mut turns: Vec<_> = names[after..].iter().chain(&names[..after]).cloned().collect();
+        let mut bounds = AnyBounds::new(want);
+        for name in &turns {
+            if let Some(crawl) = self.crawls.get_mut(name) {
+                crawl.advance(now);
+            }
+        }
+        while claimed.leases.len() < want.urls && !turns.is_empty() {
+            turns.retain(|name| {
+                let Some(crawl) = self.crawls.get_mut(name) else { return false };
+                if claimed.leases.len() >= want.urls {
+                    return true;
+                }
+                let mut leases = crawl.claim(&bounds.one(name), &mut self.last_lease);
+                let Some(lease) = leases.pop() else { return false };
+                bounds.count(&lease);
+                claimed.leases.push(lease);
+                self.last_served = Some(Arc::clone(name));
+                true
+            });
+        }
+        for crawl in self.crawls.values() {
+            claimed.exhausted &= crawl.is_exhausted();
+            if claimed.leases.len() < want.urls {
+                claimed.next = [claimed.next, crawl.next_event()].into_iter().flatten().min();
+            }
+        }
+        claimed
+    }
+
+    pub(crate) fn settle(
+        &mut self,
+        crawl: &str,
+        now: Timestamp,
+        batch: Vec<Settlement>,
+    ) -> Result<Vec<Settled>, StoreError> {
+        let crawl = self.crawl(crawl, "settle")?;
+        crawl.advance(now);
+        Ok(batch.into_iter().map(|settlement| crawl.settle(settlement)).collect())
+    }
+
+    pub(crate) fn steer(&mut self, crawl: &str, now: Timestamp, steer: Steer) -> Result<Steered, StoreError> {
+        if let Steer::Crawl(CrawlChange::Create(new)) = steer {
+            return self.create(crawl, now, new);
+        }
+        let name = crawl;
+        let crawl = self.crawl(name, "steer")?;
+        crawl.advance(now);
+        let change = match steer {
+            Steer::Queue(key, change) => return Ok(crawl.steer_queue(&key, change)),
+            Steer::Url(identity, change) => return Ok(crawl.steer_url(identity, change)),
+            Steer::Dead(which, change) => return Ok(crawl.steer_dead(which, change)),
+            Steer::Crawl(change) => change,
+        };
+        let mut affected = 1;
+        match change {
+            CrawlChange::Set(changes) => crawl.set(&changes)?,
+            CrawlChange::Pause => crawl.pause(),
+            CrawlChange::Resume => crawl.resume(),
+            CrawlChange::Finish(reason) => crawl.finish(reason),
+            CrawlChange::Note(note) => crawl.write_note(note),
+            CrawlChange::Cancel(job) => affected = u64::from(crawl.cancel_job(job)),
+            CrawlChange::Delete => {
+                self.crawls.remove(name);
+            }
+            CrawlChange::Create(_) => {}
+        }
+        Ok(Steered { affected, job: None })
+    }
+
+    fn create(&mut self, name: &str, now: Timestamp, new: NewCrawl) -> Result<Steered, StoreError> {
+        if self.crawls.contains_key(name) {
+            return Ok(Steered::default());
+        }
+        if new.partitions == 0 || new.partitions > MOST_PARTITIONS {
+            return Err(StoreError::new(
+                ErrorKind::Invalid,
+                format!(
+                    "cannot create crawl `{name}` with {} partitions: choose 1 to {MOST_PARTITIONS}",
+                    new.partitions
+                ),
+            ));
+        }
+        let name: Arc<str> = Arc::from(name);
+        self.crawls.insert(Arc::clone(&name), Crawl::new(name, now, new));
+        Ok(Steered { affected: 1, job: None })
+    }
+
+    pub(crate) fn scan(&mut self, crawl: &str, now: Timestamp, scan: &Scan) -> Result<Page, StoreError> {
+        let crawl = self.crawl(crawl, "scan")?;
+        crawl.advance(now);
+        Ok(crawl.scan(scan))
+    }
+
+    pub(crate) fn stats(&mut self, crawl: &str, now: Timestamp) -> Result<Stats, StoreError> {
+        let crawl = self.crawl(crawl, "count")?;
+        crawl.advance(now);
+        Ok(crawl.stats())
+    }
+
+    fn crawl(&mut self, name: &str, attempted: &str) -> Result<&mut Crawl, StoreError> {
+        self.crawls.get_mut(name).ok_or_else(|| no_crawl(attempted, name))
+    }
+}
+
+/// More partitions than this would cost more than they could ever give.
+const MOST_PARTITIONS: u32 = 65_536;
+
+fn no_crawl(attempted: &str, name: &str) -> StoreError {
+    StoreError::no_crawl("memory", attempted, name)
+}
+
+/// The bounds of a claim from any crawl, kept across the single claims it consists of.
+struct AnyBounds<'a> {
+    want: &'a Want,
+    given: BTreeMap<(Arc<str>, Arc<str>), usize>,
+}
+
+impl<'a> AnyBounds<'a> {
+    fn new(want: &'a Want) -> Self {
+        Self { want, given: BTreeMap::new() }
+    }
+
+    /// What to claim next from a crawl: one URL, within what the bounds leave.
+    fn one(&self, crawl: &Arc<str>) -> Want {
+        let mut one = Want { urls: 1, queues: None, per_queue: None, min_queues: None, ..self.want.clone() };
+        let of_crawl = || self.given.iter().filter(|((its, _), _)| its == crawl);
+        let full = of_crawl().filter(|(_, given)| self.want.per_queue.is_some_and(|most| **given >= most));
+        one.except.extend(full.map(|((_, key), _)| key.to_string()));
+        if self.want.queues.is_some_and(|most| self.given.len() >= most) {
+            one.keys = Some(of_crawl().map(|((_, key), _)| key.to_string()).collect());
+        }
+        if self.want.per_queue == Some(0) {
+            one.urls = 0;
+        }
+        one
+    }
+
+    fn count(&mut self, lease: &crate::verbs::Lease) {
+        if self.want.per_queue.is_some() || self.want.queues.is_some() {
+            *self.given.entry((Arc::clone(&lease.crawl), Arc::clone(&lease.key))).or_default() += 1;
+        }
+    }
+}

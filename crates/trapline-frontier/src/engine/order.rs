@@ -1,0 +1,189 @@
+//! The order inside a queue: which of its pending URLs is next.
+//!
+//! What is admitted goes into lanes, one a class: lists that grow only at their ends and cost two links an entry.
+//! What comes back (retries, expired leases, released URLs whose neighbours have moved on) and everything in
+//! `date` order goes into a tree. The next URL is the better of the two heads.
+//!
+//! Only pending URLs that are due stand here.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::moment::Rank;
+use super::urls::{Band, Entry, EntryId, Urls};
+use crate::settings::Order as Setting;
+
+/// The order of one queue.
+#[derive(Debug)]
+pub(super) struct Order {
+    /// The lane of the best class; without a first entry if there is none.
+    best: Lane,
+    /// The other lanes, the best of them last.
+    rest: Vec<Lane>,
+    tree: BTreeMap<Spot, EntryId>,
+    len: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Lane {
+    class: u8,
+    first: EntryId,
+    last: EntryId,
+}
+
+impl Lane {
+    const EMPTY: Self = Self { class: 0, first: EntryId::NONE, last: EntryId::NONE };
+
+    fn is_empty(self) -> bool {
+        self.first == EntryId::NONE
+    }
+}
+
+impl Default for Order {
+    fn default() -> Self {
+        Self { best: Lane::EMPTY, rest: Vec::new(), tree: BTreeMap::new(), len: 0 }
+    }
+}
+
+/// Where an entry stands among all of its queue.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Spot {
+    class: u8,
+    band: Band,
+    place: u64,
+    /// In `date` order, the URL's text.
+    text: Option<Arc<str>>,
+    admitted: Rank,
+}
+
+/// A place in the middle, with as much room before it (for `lifo`) as behind it (for what is put last there).
+const MIDDLE: u64 = 1 << 63;
+
+/// The place of an entry admitted now, or scheduled for `scheduled`.
+pub(super) fn place_of_admitted(order: Setting, rank: Rank, scheduled: u64) -> u64 {
+    match order {
+        Setting::Fifo => rank,
+        Setting::Lifo => MIDDLE - rank,
+        Setting::Date => scheduled,
+    }
+}
+
+/// The place behind everything of its class; none in `date` order, where places are not given away.
+pub(super) fn place_behind_all(order: Setting, rank: Rank) -> Option<u64> {
+    match order {
+        Setting::Fifo => Some(rank),
+        Setting::Lifo => Some(MIDDLE + rank),
+        Setting::Date => None,
+    }
+}
+
+impl Order {
+    pub(super) fn len(&self) -> u32 {
+        self.len
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Puts an entry where its class, band and place say.
+    pub(super) fn insert(&mut self, setting: Setting, urls: &mut Urls, id: EntryId) {
+        self.len += 1;
+        let entry = &urls[id];
+        if entry.band == Band::Fresh && setting != Setting::Date {
+            let (class, place) = (entry.class, entry.place);
+            let lane = self.lane(class);
+            if lane.is_empty() {
+                (lane.first, lane.last) = (id, id);
+                let entry = &mut urls[id];
+                (entry.before, entry.after, entry.in_tree) = (EntryId::NONE, EntryId::NONE, false);
+                return;
+            }
+            let (first, last) = (lane.first, lane.last);
+            if place > urls[last].place {
+                lane.last = id;
+                urls[last].after = id;
+                let entry = &mut urls[id];
+                (entry.before, entry.after, entry.in_tree) = (last, EntryId::NONE, false);
+                return;
+            }
+            if place < urls[first].place {
+                lane.first = id;
+                urls[first].before = id;
+                let entry = &mut urls[id];
+                (entry.before, entry.after, entry.in_tree) = (EntryId::NONE, first, false);
+                return;
+            }
+        }
+        urls[id].in_tree = true;
+        self.tree.insert(spot(setting, &urls[id]), id);
+    }
+
+    /// Takes an entry out, wherever it stands.
+    pub(super) fn remove(&mut self, setting: Setting, urls: &mut Urls, id: EntryId) {
+        self.len -= 1;
+        let entry = &urls[id];
+        if entry.in_tree {
+            let removed = self.tree.remove(&spot(setting, entry));
+            debug_assert_eq!(removed, Some(id));
+            return;
+        }
+        let (class, before, after) = (entry.class, entry.before, entry.after);
+        let lane = self.lane(class);
+        match before.some() {
+            Some(before) => urls[before].after = after,
+            None => lane.first = after,
+        }
+        match after.some() {
+            Some(after) => urls[after].before = before,
+            None => lane.last = before,
+        }
+        if lane.is_empty() {
+            self.drop_lane(class);
+        }
+    }
+
+    /// The next URL.
+    pub(super) fn first(&self, setting: Setting, urls: &Urls) -> Option<EntryId> {
+        let from_lane = self.best.first.some();
+        let Some((best, &from_tree)) = self.tree.first_key_value() else { return from_lane };
+        match from_lane {
+            Some(id) if spot(setting, &urls[id]) < *best => Some(id),
+            _ => Some(from_tree),
+        }
+    }
+
+    /// The lane of a class, made if there is none.
+    fn lane(&mut self, class: u8) -> &mut Lane {
+        if self.best.is_empty() {
+            self.best = Lane { class, ..Lane::EMPTY };
+        } else if class < self.best.class {
+            self.rest.push(self.best);
+            self.best = Lane { class, ..Lane::EMPTY };
+        } else if class > self.best.class {
+            let index = match self.rest.binary_search_by(|lane| class.cmp(&lane.class)) {
+                Ok(index) => index,
+                Err(index) => {
+                    self.rest.insert(index, Lane { class, ..Lane::EMPTY });
+                    index
+                }
+            };
+            return &mut self.rest[index];
+        }
+        &mut self.best
+    }
+
+    fn drop_lane(&mut self, class: u8) {
+        if self.best.class == class {
+            self.best = self.rest.pop().unwrap_or(Lane::EMPTY);
+        } else {
+            self.rest.retain(|lane| lane.class != class);
+        }
+    }
+}
+
+fn spot(setting: Setting, entry: &Entry) -> Spot {
+    let text = (setting == Setting::Date && entry.band == Band::Fresh)
+        .then(|| Arc::from(entry.request.url.as_str()));
+    Spot { class: entry.class, band: entry.band, place: entry.place, text, admitted: entry.admitted }
+}

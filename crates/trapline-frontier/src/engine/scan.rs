@@ -1,0 +1,266 @@
+//! `scan` and `stats`: what can be asked of a crawl.
+
+use std::sync::Arc;
+
+use trapline_core::Identity;
+
+use super::crawl::Crawl;
+use super::queues::{Queue, QueueId, Retired};
+use super::urls::{EntryId, State};
+use crate::report::{
+    CrawlReport, CrawlState, DeadLetter, LeaseReport, Note, Page, Query, QueueReport, QueueState, Rows, Scan,
+    Stats, UrlReport, UrlState,
+};
+use crate::verbs::LeaseId;
+
+/// How many places a scan looks at for one page, so that a filter nothing matches does not hold up the rest.
+const LOOKED_AT: usize = 100_000;
+
+impl Crawl {
+    pub(super) fn scan(&mut self, scan: &Scan) -> Page {
+        let limit = scan.limit.max(1);
+        let from = scan.cursor.unwrap_or(0);
+        let mut cursor = None;
+        let rows = match &scan.query {
+            Query::Crawl => Rows::Crawl(Box::new(self.report())),
+            Query::Queues { keys: Some(keys), state } => {
+                let named = keys.iter().filter_map(|key| self.queues.find(key));
+                let reports = named.map(|id| self.queue_report(id));
+                Rows::Queues(
+                    reports.filter(|report| state.is_none_or(|state| report.state == state)).collect(),
+                )
+            }
+            Query::Queues { keys: None, state } => Rows::Queues(take_page(
+                (from..self.queues.len().into()).map(|id| (id, QueueId(id as u32))),
+                |id| {
+                    let fits = state.is_none_or(|state| self.state_of(&self.queues[id]) == state);
+                    fits.then(|| self.queue_report(id))
+                },
+                limit,
+                &mut cursor,
+            )),
+            Query::UrlList(identities) => {
+                Rows::Urls(identities.iter().map(|identity| self.url_report(*identity)).collect())
+            }
+            Query::Urls { key, pattern, state } => {
+                let queue = key.as_ref().map(|key| self.queues.find(key));
+                Rows::Urls(take_page(
+                    (from..self.urls.slots().into()).map(|slot| (slot, EntryId(slot as u32))),
+                    |id| {
+                        let entry = &self.urls[id];
+                        let fits = entry.state != State::Free
+                            && queue.is_none_or(|queue| queue == Some(entry.queue))
+                            && state.is_none_or(|state| state == entry.state.public())
+                            && !self.is_gone(id)
+                            && pattern.as_ref().is_none_or(|pattern| pattern.matches(&entry.request.url));
+                        fits.then(|| self.entry_report(id))
+                    },
+                    limit,
+                    &mut cursor,
+                ))
+            }
+            Query::Leases => Rows::Leases(take_page(
+                self.leases.range(from..).map(|(id, grant)| (*id, (*id, grant))),
+                |(id, grant)| {
+                    let entry = &self.urls[grant.entry];
+                    (!self.is_gone(grant.entry)).then(|| LeaseReport {
+                        id: LeaseId(id),
+                        key: Arc::clone(&self.queue_of_entry(grant.entry).key),
+                        request: Arc::clone(&entry.request),
+                        granted: grant.granted,
+                        deadline: grant.deadline.at,
+                        delivery: entry.expiries + 1,
+                    })
+                },
+                limit,
+                &mut cursor,
+            )),
+            Query::Dead => Rows::Dead(take_page(
+                self.dead_letters
+                    .range(EntryId(from as u32)..)
+                    .map(|(id, death)| (id.0.into(), (*id, death))),
+                |(id, death)| {
+                    let entry = &self.urls[id];
+                    (!self.is_gone(id)).then(|| DeadLetter {
+                        identity: entry.identity,
+                        key: Arc::clone(&self.queue_of_entry(id).key),
+                        request: Arc::clone(&entry.request),
+                        reason: death.reason.clone(),
+                        at: death.at,
+                    })
+                },
+                limit,
+                &mut cursor,
+            )),
+            Query::Notes { prefix } => {
+                let live = self
+                    .notes
+                    .range(prefix.clone()..)
+                    .take_while(|(key, _)| key.starts_with(prefix.as_str()));
+                let places = (0..).zip(live).skip(from as usize);
+                Rows::Notes(take_page(
+                    places,
+                    |(key, note)| {
+                        note.expires.is_none_or(|expires| expires > self.now).then(|| Note {
+                            key: key.clone(),
+                            value: note.value.clone(),
+                            expires: note.expires,
+                        })
+                    },
+                    limit,
+                    &mut cursor,
+                ))
+            }
+            Query::Jobs => Rows::Jobs(self.job_reports().collect()),
+        };
+        Page { rows, cursor }
+    }
+
+    fn report(&self) -> CrawlReport {
+        CrawlReport {
+            name: Arc::clone(&self.name),
+            key: self.key,
+            partitions: self.lines.len(),
+            settings: self.settings.clone(),
+            started: self.started,
+            state: self.state.clone(),
+            exhausted: self.is_exhausted(),
+        }
+    }
+
+    fn queue_report(&self, id: QueueId) -> QueueReport {
+        let queue = &self.queues[id];
+        let average = if queue.grants == 0 { 0.0 } else { queue.charged as f64 / queue.grants as f64 };
+        QueueReport {
+            key: Arc::clone(&queue.key),
+            partition: queue.partition,
+            state: self.state_of(queue),
+            why: self.why(queue),
+            pending: queue.pending().into(),
+            leased: queue.leased.into(),
+            done: queue.done,
+            disregarded: queue.disregarded,
+            dead: queue.dead,
+            errors: queue.errors,
+            budget: queue.budget(&self.settings),
+            spent: queue.spent(self.period()),
+            balance: queue.balance,
+            latest_cost: queue.latest_cost,
+            average_cost: average,
+            precedence: queue.precedence(),
+            group: queue.group.map(|group| Arc::clone(&self.groups[group].name)),
+            concurrency: queue.concurrency(&self.settings),
+            delay: queue.delay(&self.settings),
+            next_fetch: self.next_fetch_of(queue),
+        }
+    }
+
+    /// Why a queue is not being served, in words.
+    fn why(&self, queue: &Queue) -> String {
+        let settings = &self.settings;
+        match self.state_of(queue) {
+            QueueState::Retired if queue.retired == Some(Retired::ByHand) => {
+                "retired by an operator; `reinstate` serves it again".to_owned()
+            }
+            QueueState::Retired if queue.balance_replenish(settings) == 0 => {
+                "retired: its balance_replenish is 0; a higher one serves it again".to_owned()
+            }
+            QueueState::Retired => {
+                let budget =
+                    queue.budget(settings).map_or_else(|| "none".to_owned(), |budget| budget.to_string());
+                let until = settings.queue_budget_period.map_or_else(
+                    || "a higher queue_budget serves it again".to_owned(),
+                    |period| format!("served again at {}, when the period ends", self.period() + period),
+                );
+                format!(
+                    "retired: it has spent {} and its next URL does not fit its budget of {budget}; {until}",
+                    queue.spent(self.period())
+                )
+            }
+            QueueState::Blocked => format!("blocked until {}", queue.blocked.at),
+            QueueState::Empty => "nothing is pending".to_owned(),
+            QueueState::Busy if queue.is_full(settings) => format!(
+                "{} leased, as many as its concurrency of {} allows",
+                queue.leased,
+                queue.concurrency(settings)
+            ),
+            QueueState::Busy => format!("all that is left, {} of its URLs, is leased", queue.leased),
+            QueueState::Snoozed => match self.next_fetch_of(queue) {
+                Some(at) if queue.next_fetch.at < at => {
+                    let group = queue.group.map_or("", |group| &*self.groups[group].name);
+                    format!("its group {group} is not to be fetched from before {at}")
+                }
+                Some(at) => format!("not to be fetched from before {at}"),
+                None => "all its pending URLs are due later".to_owned(),
+            },
+            state @ (QueueState::Ready | QueueState::Inactive) => match &self.state {
+                CrawlState::Paused => "the crawl is paused; `resume` serves it".to_owned(),
+                CrawlState::Finished(reason) => format!("the crawl is finished: {reason}"),
+                CrawlState::Running if state == QueueState::Ready => "ready: may be served now".to_owned(),
+                CrawlState::Running => "waits for its turn".to_owned(),
+            },
+        }
+    }
+
+    fn url_report(&mut self, identity: Identity) -> UrlReport {
+        match self.find_url(identity) {
+            Some(id) => self.entry_report(id),
+            None => UrlReport {
+                identity,
+                request: None,
+                state: UrlState::Unknown,
+                key: None,
+                class: 0,
+                cost: 0,
+                due: None,
+                page: None,
+            },
+        }
+    }
+
+    fn entry_report(&self, id: EntryId) -> UrlReport {
+        let entry = &self.urls[id];
+        UrlReport {
+            identity: entry.identity,
+            request: Some(Arc::clone(&entry.request)),
+            state: entry.state.public(),
+            key: Some(Arc::clone(&self.queue_of_entry(id).key)),
+            class: entry.class,
+            cost: entry.cost,
+            due: self.urls.due_at(id),
+            page: entry.page.clone(),
+        }
+    }
+
+    pub(super) fn stats(&self) -> Stats {
+        Stats {
+            queues: self.census.queues(),
+            urls: self.url_counts,
+            visits_waiting: self.census.visits(),
+            fetched: self.fetched,
+            bytes: self.bytes,
+            spent: self.spent,
+            granted: self.granted,
+            expired: self.expired,
+            recovered: None,
+        }
+    }
+}
+
+/// Takes rows until the page is full or enough was looked at; then says where to go on.
+fn take_page<T, R>(
+    places: impl Iterator<Item = (u64, T)>,
+    mut row: impl FnMut(T) -> Option<R>,
+    limit: usize,
+    cursor: &mut Option<u64>,
+) -> Vec<R> {
+    let mut rows = Vec::new();
+    for (looked_at, (place, thing)) in places.enumerate() {
+        if rows.len() == limit || looked_at == LOOKED_AT {
+            *cursor = Some(place);
+            break;
+        }
+        rows.extend(row(thing));
+    }
+    rows
+}

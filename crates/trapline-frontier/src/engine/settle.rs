@@ -1,0 +1,146 @@
+//! `settle`: what became of leases, in one atomic step each.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use trapline_core::Timestamp;
+
+use super::crawl::{Crawl, Death};
+use super::moment::Moment;
+use super::queues::QueueId;
+use super::urls::{Band, EntryId, State};
+use crate::settings::Pace;
+use crate::verbs::{Answer, Outcome, PageRecord, Settled, Settlement, Visit};
+
+impl Crawl {
+    /// First the URL takes its new state, then the links are admitted, then its queue finds its state.
+    pub(super) fn settle(&mut self, settlement: Settlement) -> Settled {
+        let lease = settlement.lease.0;
+        let Some(grant) = self.leases.get(&lease).filter(|grant| !self.is_gone(grant.entry)) else {
+            return Settled { answer: Answer::Stale, links: Vec::new() };
+        };
+        let (entry, granted) = (grant.entry, grant.granted);
+        let queue = self.urls[entry].queue;
+        let paced =
+            matches!(settlement.outcome, Outcome::Done { .. } | Outcome::Retry { .. } | Outcome::Dead { .. });
+        let delay = settlement.delay.or_else(|| paced.then(|| self.queues[queue].delay(&self.settings)));
+
+        let (answer, refund) = self.conclude(entry, lease, settlement.outcome);
+        for note in settlement.notes {
+            self.write_note(note);
+        }
+        let links = settlement.links.iter().map(|link| self.admit(link, Some(queue))).collect();
+        if refund {
+            self.refund(queue, entry, granted);
+        }
+        if let Some(delay) = delay {
+            self.pace(queue, granted, delay);
+        }
+        self.supply(queue, None);
+        Settled { answer, links }
+    }
+
+    /// The URL takes its new state. Answers also whether its cost is given back.
+    fn conclude(&mut self, id: EntryId, lease: u64, outcome: Outcome) -> (Answer, bool) {
+        if let Outcome::Renew { lease: lasts } = outcome {
+            self.renew(lease, lasts);
+            return (Answer::Renewed, false);
+        }
+        self.leave(id);
+        if outcome != Outcome::Release {
+            self.urls[id].expiries = 0;
+        }
+        match outcome {
+            Outcome::Done { visit, next } => {
+                self.fetched += 1;
+                self.bytes = self.bytes.saturating_add(visit.bytes);
+                self.record_visit(id, visit, next);
+                match next {
+                    Some(at) => self.schedule(id, at, State::Revisiting),
+                    None => self.enter(id, State::Done),
+                }
+                self.check_limits();
+                (Answer::Done, false)
+            }
+            Outcome::Retry { at } => {
+                self.penalize(id);
+                let rank = self.draw();
+                let entry = &mut self.urls[id];
+                if at > self.now {
+                    entry.due = Moment { at, rank };
+                    self.enter(id, State::Retrying);
+                } else {
+                    entry.band = Band::Returned;
+                    entry.place = at.as_millis();
+                    self.enter(id, State::Pending);
+                }
+                (Answer::Retry, false)
+            }
+            Outcome::Dead { reason } => {
+                self.penalize(id);
+                self.dead_letters.insert(id, Death { reason, at: self.now });
+                self.enter(id, State::Dead);
+                (Answer::Dead, false)
+            }
+            Outcome::Disregard { .. } => {
+                self.enter(id, State::Disregarded);
+                (Answer::Disregarded, true)
+            }
+            Outcome::Release | Outcome::Renew { .. } => {
+                self.enter(id, State::Pending);
+                (Answer::Released, true)
+            }
+        }
+    }
+
+    fn record_visit(&mut self, id: EntryId, visit: Visit, next: Option<Timestamp>) {
+        let entry = &mut self.urls[id];
+        let last = entry.page.as_deref();
+        let changed = last.is_some_and(|last| last.visit.digest != visit.digest);
+        let visits = last.map_or(0, |last| last.visits) + 1;
+        let changes = last.map_or(0, |last| last.changes) + u32::from(changed);
+        // A visit that left nothing and will not be repeated is remembered by the URL's state alone.
+        if visit == Visit::default() && next.is_none() && last.is_none() {
+            return;
+        }
+        entry.page = Some(Arc::new(PageRecord { visited: self.now, visit, visits, changes, next }));
+    }
+
+    fn penalize(&mut self, id: EntryId) {
+        let (period, penalty) = (self.period(), self.settings.error_penalty);
+        let queue = &mut self.queues[self.urls[id].queue];
+        queue.errors += 1;
+        queue.spend(period, penalty);
+        self.spent = self.spent.saturating_add(penalty);
+    }
+
+    /// Gives back what a grant cost. What was spent in an earlier period is not given back to this one.
+    fn refund(&mut self, id: QueueId, entry: EntryId, granted: Timestamp) {
+        let cost = self.urls[entry].cost;
+        let period = self.period();
+        let same_period = self.period_at(granted) == period;
+        let queue = &mut self.queues[id];
+        queue.balance = queue.balance.saturating_add(i64::from(cost));
+        if same_period {
+            queue.refund(period, u64::from(cost));
+        }
+        self.spent = self.spent.saturating_sub(u64::from(cost));
+        if cost > 0 {
+            self.reconsider(id);
+        }
+    }
+
+    /// The queue, and its group, wait: never less long than they already do.
+    fn pace(&mut self, id: QueueId, granted: Timestamp, delay: Duration) {
+        let from = match self.settings.pace {
+            Pace::Settle => self.now,
+            Pace::Claim => granted,
+        };
+        let until = Moment { at: from + delay, rank: self.draw() };
+        let queue = &mut self.queues[id];
+        queue.next_fetch = queue.next_fetch.max(until);
+        if let Some(group) = queue.group {
+            self.pace_group(group, until);
+        }
+    }
+}

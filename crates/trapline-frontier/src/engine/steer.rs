@@ -1,0 +1,219 @@
+//! `steer`: what operators change.
+
+use std::sync::Arc;
+
+use trapline_core::Identity;
+
+use super::crawl::Crawl;
+use super::jobs::Task;
+use super::moment::Moment;
+use super::queues::{QueueId, Retired};
+use super::urls::{EntryId, State};
+use crate::report::{CrawlState, UrlState};
+use crate::settings::{SettingError, Settings};
+use crate::verbs::{DeadChange, DeadLetters, QueueChange, Steered, UrlChange};
+
+impl Crawl {
+    pub(super) fn steer_queue(&mut self, key: &str, change: QueueChange) -> Steered {
+        let id = self.queue_of(&Arc::from(key));
+        let mut steered = Steered { affected: 1, job: None };
+        match change {
+            QueueChange::Terms(terms) => self.take_terms(id, &terms, true),
+            QueueChange::DefaultTerms => {
+                self.stand_down(id);
+                let mut changed = self.queues[id].default_terms(&self.settings);
+                changed.any |= self.queues[id].group.take().is_some();
+                self.terms_changed(id, changed);
+            }
+            QueueChange::Block(until) if until > self.now => {
+                self.queues[id].blocked = Moment { at: until, rank: self.draw() };
+                self.refresh(id);
+            }
+            QueueChange::Block(_) | QueueChange::Unblock => {
+                if self.queues[id].blocked.at > self.now {
+                    self.queues[id].blocked = self.this_moment();
+                }
+                self.refresh(id);
+            }
+            QueueChange::Retire => {
+                self.refresh(id);
+                if self.queues[id].retired != Some(Retired::ByHand) {
+                    self.retire(id, Retired::ByHand);
+                }
+            }
+            QueueChange::Reinstate => {
+                self.refresh(id);
+                if self.queues[id].retired.is_some() {
+                    self.unretire(id);
+                }
+            }
+            QueueChange::Purge(None) => steered = self.purge(id),
+            QueueChange::Purge(Some(pattern)) => {
+                steered = self.begin(Task::Purge { queue: id, pattern });
+            }
+            QueueChange::Delete => steered = self.delete(id),
+        }
+        steered
+    }
+
+    /// Forgets a queue's pending URLs at once; their slots are swept in the background.
+    fn purge(&mut self, id: QueueId) -> Steered {
+        let queue = &mut self.queues[id];
+        let affected = u64::from(queue.pending());
+        queue.purges += 1;
+        queue.order = Default::default();
+        queue.waiting = 0;
+        self.url_counts[UrlState::Pending as usize] -= affected;
+        self.refresh(id);
+        Steered { affected, ..self.begin(Task::Sweep { queue: id }) }
+    }
+
+    /// Forgets all of a queue's URLs at once; their slots are swept in the background.
+    fn delete(&mut self, id: QueueId) -> Steered {
+        let moment = self.this_moment();
+        let queue = &mut self.queues[id];
+        let counts = [
+            (UrlState::Pending, u64::from(queue.pending())),
+            (UrlState::Leased, u64::from(queue.leased)),
+            (UrlState::Done, queue.done),
+            (UrlState::Disregarded, queue.disregarded),
+            (UrlState::Dead, queue.dead),
+        ];
+        queue.deletions += 1;
+        queue.order = Default::default();
+        (queue.waiting, queue.leased, queue.visits) = (0, 0, 0);
+        (queue.done, queue.disregarded, queue.dead) = (0, 0, 0);
+        queue.freed = queue.freed.max(moment);
+        for (state, count) in counts {
+            self.url_counts[state as usize] -= count;
+        }
+        self.refresh(id);
+        let affected = counts.iter().map(|(_, count)| count).sum();
+        Steered { affected, ..self.begin(Task::Sweep { queue: id }) }
+    }
+
+    pub(super) fn steer_url(&mut self, identity: Identity, change: UrlChange) -> Steered {
+        let mut affected = 0;
+        match change {
+            UrlChange::Forget => {
+                for entry in self.find_all(identity) {
+                    self.forget(entry);
+                    affected = 1;
+                }
+            }
+            UrlChange::Class(class) => {
+                if let Some(entry) = self.find_url(identity)
+                    && self.urls[entry].state.is_pending()
+                    && self.urls[entry].class != class
+                {
+                    self.move_to_class(entry, class);
+                    affected = 1;
+                }
+            }
+        }
+        Steered { affected, job: None }
+    }
+
+    /// Makes an entry unknown. A lease of it ends: its charge stands, no wait starts.
+    pub(super) fn forget(&mut self, entry: EntryId) {
+        let queue = self.urls[entry].queue;
+        self.drop_entry(entry);
+        self.supply(queue, None);
+    }
+
+    pub(super) fn steer_dead(&mut self, which: DeadLetters, change: DeadChange) -> Steered {
+        let queue = match which {
+            DeadLetters::Url(identity) => {
+                let mut dead = self.find_all(identity);
+                dead.retain(|entry| self.urls[*entry].state == State::Dead);
+                let affected = dead.len() as u64;
+                for entry in dead.into_iter().rev() {
+                    self.change_dead(entry, change);
+                }
+                return Steered { affected, job: None };
+            }
+            DeadLetters::All => None,
+            DeadLetters::Queue(key) => match self.queues.find(&key) {
+                Some(queue) => Some(queue),
+                None => return Steered::default(),
+            },
+        };
+        self.begin(Task::Dead { queue, change })
+    }
+
+    /// Replays or forgets one dead letter. A crawl that is over replays nothing.
+    pub(super) fn change_dead(&mut self, id: EntryId, change: DeadChange) {
+        match change {
+            DeadChange::Purge => self.forget(id),
+            DeadChange::Replay if self.is_finished() => {}
+            DeadChange::Replay => {
+                self.leave(id);
+                self.urls[id].expiries = 0;
+                self.place_as_admitted(id, self.now);
+                self.enter(id, State::Pending);
+                let queue = self.urls[id].queue;
+                self.supply(queue, None);
+            }
+        }
+    }
+
+    /// Changes settings, all or none.
+    pub(super) fn set(&mut self, changes: &[(String, String)]) -> Result<(), SettingError> {
+        let mut settings = self.settings.clone();
+        for (name, value) in changes {
+            settings.set(name, value)?;
+        }
+        if settings.order != self.settings.order {
+            return Err(SettingError::Fixed("order"));
+        }
+        let before = std::mem::replace(&mut self.settings, settings);
+        self.settings_changed(&before);
+        Ok(())
+    }
+
+    fn settings_changed(&mut self, before: &Settings) {
+        let after = &self.settings;
+        if after.max_urls != before.max_urls
+            && let Some(most) = after.max_urls
+        {
+            self.urls.reserve(most);
+        }
+        let budgets = |settings: &Settings| {
+            (settings.queue_budget, settings.balance_replenish, settings.cost, settings.queue_budget_period)
+        };
+        let (concurrency, reconsider) =
+            (after.concurrency != before.concurrency, budgets(after) != budgets(before));
+        if reconsider {
+            let moment = self.this_moment();
+            self.reconsider_all(moment);
+            self.set_period_timer();
+        }
+        if concurrency {
+            self.concurrency_changed();
+        }
+        self.check_limits();
+    }
+
+    /// Queues with leases may be full no more, or now. Those freed keep their former order.
+    fn concurrency_changed(&mut self) {
+        let mut queues: Vec<QueueId> =
+            self.leases.values().map(|grant| self.urls[grant.entry].queue).collect();
+        queues.sort_by_key(|id| (self.queues[*id].age, *id));
+        queues.dedup();
+        for queue in queues {
+            self.supply(queue, None);
+        }
+    }
+
+    pub(super) fn pause(&mut self) {
+        if self.state == CrawlState::Running {
+            self.state = CrawlState::Paused;
+        }
+    }
+
+    pub(super) fn resume(&mut self) {
+        if self.state == CrawlState::Paused {
+            self.state = CrawlState::Running;
+        }
+    }
+}

@@ -1,0 +1,2 @@
+//! The integration tests of the frontier, in one binary.
+mod smoke;
