@@ -5,17 +5,27 @@
 //! [`IdentityKey::draw`], which is asked once when a crawl is created.
 
 mod candidate;
+mod canonical;
 mod class;
 mod cost;
 mod identity;
+mod parameter_names;
+mod prepare;
+mod queue_key;
 mod request;
+mod site;
 mod time;
 
 pub use candidate::{Candidate, NO_BUDGET, Statement, Terms};
+pub use canonical::{CanonicalRules, ProfileError, Rule};
 pub use class::{
     ClassPolicy, DEFAULT_CLASS, Directive, class_of_directive, class_of_priority, class_of_score,
 };
 pub use cost::CostPolicy;
 pub use identity::{Identity, IdentityKey};
+pub use parameter_names::ParameterNames;
+pub use prepare::{KEY_BYTES_MAX, PrepareError, Preparer, URL_BYTES_MAX};
+pub use queue_key::{QueueKeyPolicy, QueueKeyPolicyError};
 pub use request::Request;
+pub use site::{partition_of, public_hash, registrable_domain};
 pub use time::{DurationError, Timestamp, format_duration, parse_duration};
