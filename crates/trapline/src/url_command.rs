@@ -186,7 +186,7 @@ fn with_scalar_escapes(json: &str) -> Cow<'_, str> {
         at += found;
         match escaped_unit(&json[at..]) {
             Some(0xd800..=0xdbff) if matches!(escaped_unit(&json[at + 6..]), Some(0xdc00..=0xdfff)) => {
-                at += 12
+                at += 12;
             }
             Some(0xd800..=0xdfff) => {
                 repaired.push_str(&json[kept..at]);

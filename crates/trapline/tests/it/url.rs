@@ -10,19 +10,19 @@ fn start(arguments: &[&str]) -> Child {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .unwrap()
+        .expect("the binary was built")
 }
 
 fn run(arguments: &[&str], input: &[u8]) -> Output {
     let mut child = start(arguments);
-    let mut stdin = child.stdin.take().unwrap();
+    let mut stdin = child.stdin.take().expect("it is piped");
     let input = input.to_vec();
     let writer = std::thread::spawn(move || {
         // A command that refuses its arguments reads nothing.
         let _ = stdin.write_all(&input);
     });
-    let output = child.wait_with_output().unwrap();
-    writer.join().unwrap();
+    let output = child.wait_with_output().expect("it can be waited for");
+    writer.join().expect("the writer does not panic");
     output
 }
 
