@@ -9,8 +9,9 @@
 //! things, only lose their fragment.
 //!
 //! **Twice equals once.** Each rule by itself is idempotent, keeps the text one that the parser would write,
-//! and can make work only for rules further down in the declaration of [`Rule`]. So repeating the list
-//! until nothing changes ends after at most as many rounds as there are rules, in whatever order they stand.
+//! and can make work only for rules further down in the declaration of [`Rule`]. So one round settles a list
+//! that stands in the order of the declaration, as those of all profiles do, and any other list is settled after
+//! at most as many rounds as it has rules.
 
 use std::borrow::Cow;
 use std::str::FromStr;
@@ -20,7 +21,8 @@ use url::{ParseError, Position, Url};
 use crate::parameter_names::{ParameterNames, stands_for};
 use crate::registrable_domain;
 
-/// One step towards a canonical form.
+/// One step towards a canonical form. The order of declaration matters: a rule may make work for those below
+/// it, never for those above.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rule {
     /// `http://user:secret@a.example/` is `http://a.example/`.
@@ -58,6 +60,8 @@ pub enum Rule {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CanonicalRules {
     rules: Vec<Rule>,
+    /// After how many rounds nothing can change any more.
+    rounds: usize,
 }
 
 impl CanonicalRules {
@@ -66,7 +70,9 @@ impl CanonicalRules {
 
     /// Rules of one's own, in this order.
     pub fn new(rules: impl IntoIterator<Item = Rule>) -> Self {
-        Self { rules: rules.into_iter().collect() }
+        let rules = rules.into_iter().collect::<Vec<_>>();
+        let rounds = if rules.is_sorted_by_key(Rule::place) { 1 } else { rules.len() };
+        Self { rules, rounds }
     }
 
     /// No rules: two URLs are one if the URL Standard's parser writes them alike, fragment aside.
@@ -112,16 +118,24 @@ impl CanonicalRules {
             return without_fragment(url);
         }
         let mut parts = Parts::of(url);
-        let mut round = || self.rules.iter().fold(false, |changed, rule| rule.apply(&mut parts) || changed);
-        if !round() {
+        if !self.round(&mut parts) {
             return Cow::Borrowed(&url[..Position::AfterQuery]);
         }
-        for _ in 1..self.rules.len() {
-            if !round() {
+        for _ in 1..self.rounds {
+            if !self.round(&mut parts) {
                 break;
             }
         }
         Cow::Owned(parts.join())
+    }
+
+    /// Applies every rule once and says whether anything changed.
+    fn round(&self, parts: &mut Parts<'_>) -> bool {
+        let mut changed = false;
+        for rule in &self.rules {
+            changed |= rule.apply(parts);
+        }
+        changed
     }
 
     /// Parses a URL and gives its canonical form.
@@ -157,6 +171,19 @@ impl FromStr for CanonicalRules {
 pub struct ProfileError(String);
 
 impl Rule {
+    /// The rule's place in the declaration.
+    fn place(&self) -> u8 {
+        match self {
+            Self::DropUserInfo => 0,
+            Self::StripWww => 1,
+            Self::NormalizePercent => 2,
+            Self::StripSessionIds => 3,
+            Self::StripParameters(_) => 4,
+            Self::SortQuery => 5,
+            Self::StripTrailingSlash => 6,
+        }
+    }
+
     /// Applies the rule and says whether it changed anything.
     fn apply(&self, parts: &mut Parts<'_>) -> bool {
         match self {

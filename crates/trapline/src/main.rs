@@ -1,3 +1,29 @@
 //! The binary: configuration, wiring, commands. It alone knows which adapters exist.
 
-fn main() {}
+mod url_command;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// A web crawl frontier: decides what to fetch next and when to come back, and forgets nothing.
+#[derive(Parser)]
+#[command(version, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Url(url_command::UrlCommand),
+}
+
+fn main() -> ExitCode {
+    match Cli::parse().command {
+        Command::Url(command) => url_command::run(&command),
+    }
+}

@@ -1,0 +1,3 @@
+//! What the built binary does, seen from outside: arguments and standard input in, output and exit code out.
+
+mod url;
