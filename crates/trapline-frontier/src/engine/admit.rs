@@ -3,7 +3,7 @@
 use trapline_core::{Candidate, Statement, Terms, Timestamp};
 
 use super::crawl::Crawl;
-use super::moment::Moment;
+use super::moment::{Age, Moment};
 use super::queues::{QueueId, TermsChanged};
 use super::urls::{Band, Entry, EntryId, State};
 use crate::settings::AdmissionGate;
@@ -55,8 +55,8 @@ impl Crawl {
             return Some(Refusal::TooDeep);
         }
         let longest = settings.max_queue_length?;
-        let queue = self.queues.find(&candidate.key)?;
-        (u64::from(self.queues[queue].pending()) >= longest).then_some(Refusal::QueueFull)
+        let length = self.queues.find(&candidate.key).map_or(0, |queue| self.queues[queue].pending());
+        (u64::from(length) >= longest).then_some(Refusal::QueueFull)
     }
 
     fn new_entry(&mut self, candidate: &Candidate, queue: QueueId, class: u8, cost: u32) -> EntryId {
@@ -114,8 +114,19 @@ impl Crawl {
             Statement::Next(at) => self.schedule(id, at, State::Scheduled),
         }
         touched.push(queue);
-        touched.dedup();
-        for queue in touched {
+        self.supply_all(touched, deferred);
+    }
+
+    /// Several queues find their state after one command. Those it freed keep their former order; then come new
+    /// ones, and last those whose balance is used up, which go behind all others.
+    pub(super) fn supply_all(&mut self, mut queues: Vec<QueueId>, deferred: Option<QueueId>) {
+        let former = |id: &QueueId| {
+            let queue = &self.queues[*id];
+            (queue.active && queue.balance <= 0, queue.age == Age::default(), &queue.age, *id)
+        };
+        queues.sort_by(|a, b| former(a).cmp(&former(b)));
+        queues.dedup();
+        for queue in queues {
             self.supply(queue, deferred);
         }
     }
@@ -148,12 +159,12 @@ impl Crawl {
     }
 
     /// What follows from changed terms: a queue over its budget gets another chance, one that was full may not be.
+    /// It must find its state afterwards.
     pub(super) fn terms_changed(&mut self, id: QueueId, changed: TermsChanged) {
         if changed.concurrency {
             let moment = self.this_moment();
             self.queues[id].freed = self.queues[id].freed.max(moment);
         }
-        self.refresh(id);
         if changed.any {
             self.reconsider(id);
         }

@@ -156,7 +156,7 @@ impl Crawl {
         let replenish = queue.balance_replenish(&self.settings);
         let fits = queue
             .budget(&self.settings)
-            .is_none_or(|budget| queue.spent(self.period()).saturating_add(cost) <= budget);
+            .is_none_or(|budget| queue.spent(self.charges_from()).saturating_add(cost) <= budget);
         if replenish == 0 || !fits {
             self.retire(id, Retired::OverBudget(self.generation));
             return None;
@@ -182,10 +182,10 @@ impl Crawl {
         self.leases.insert(lease, Grant { entry: entry_id, granted: self.now, deadline });
         self.timers.set(deadline, Event::Expiry(lease));
 
-        let period = self.period();
+        let (from, now) = (self.charges_from(), self.now);
         let entry = &self.urls[entry_id];
         let queue = &mut self.queues[id];
-        queue.spend(period, u64::from(entry.cost));
+        queue.spend(from, now, u64::from(entry.cost));
         queue.balance = queue.balance.saturating_sub(i64::from(entry.cost));
         queue.latest_cost = entry.cost;
         queue.charged += u64::from(entry.cost);
@@ -207,6 +207,10 @@ impl Crawl {
             page: entry.page.clone(),
         });
         self.refresh(id);
+        if lasts.is_zero() {
+            // It has expired already, before whatever is granted next.
+            self.happen_until(self.now);
+        }
     }
 
     /// When more may be eligible.

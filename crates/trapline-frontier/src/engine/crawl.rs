@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use trapline_core::{Identity, IdentityKey, Timestamp};
 
@@ -49,6 +50,9 @@ pub(super) struct Crawl {
     pub(super) generation: u64,
     /// When each generation ended.
     pub(super) reconsidered: Vec<Moment>,
+    /// When the length of the budget periods was last set, and from when on charges counted then.
+    pub(super) period_set: Moment,
+    charged_before_period_set: Timestamp,
     /// The timer of the present budget period.
     pub(super) period_timer: Option<Moment>,
 
@@ -109,6 +113,8 @@ impl Crawl {
             jobs: Jobs::default(),
             generation: 0,
             reconsidered: Vec::new(),
+            period_set: Moment { at: now, rank: 0 },
+            charged_before_period_set: now,
             period_timer: None,
             census: Census::default(),
             url_counts: [0; 6],
@@ -134,13 +140,18 @@ impl Crawl {
     /// Lets happen what is due by `now`, and takes a step in the background.
     pub(super) fn advance(&mut self, now: Timestamp) {
         let now = now.max(self.now);
+        self.happen_until(now);
+        self.now = now;
+        self.check_limits();
+        self.work();
+    }
+
+    /// Lets happen what is due by `now`, in the order of its times.
+    pub(super) fn happen_until(&mut self, now: Timestamp) {
         while let Some(instant) = self.timers.next().filter(|at| *at <= now) {
             self.now = self.now.max(instant);
             self.happen(instant);
         }
-        self.now = now;
-        self.check_limits();
-        self.work();
     }
 
     /// Everything of one instant happens; then the queues it touched find their state, in the order of the
@@ -180,17 +191,21 @@ impl Crawl {
         self.leases.remove(&lease);
         self.leave_untimed(id);
         self.expired += 1;
-        let queue = self.urls[id].queue;
-        self.queues[queue].freed = self.queues[queue].freed.max(moment);
         let entry = &mut self.urls[id];
         entry.expiries += 1;
-        let expiries = entry.expiries;
-        if self.settings.max_deliveries > 0 && expiries >= self.settings.max_deliveries {
+        let (queue, expiries) = (entry.queue, entry.expiries);
+        let dies = self.settings.max_deliveries > 0 && expiries >= self.settings.max_deliveries;
+        let Queue { full, bare, .. } = self.queues[queue];
+        if full || bare && !dies {
+            self.queues[queue].freed = self.queues[queue].freed.max(moment);
+        }
+        if dies {
             self.queues[queue].errors += 1;
             let reason = format!("its lease expired {expiries} times in a row (max_deliveries)");
             self.dead_letters.insert(id, Death { reason, at: moment.at });
             self.enter(id, State::Dead);
         } else {
+            let entry = &mut self.urls[id];
             entry.band = Band::Returned;
             entry.place = moment.at.as_millis();
             self.enter(id, State::Pending);
@@ -216,7 +231,9 @@ impl Crawl {
         }
         self.enter(id, State::Pending);
         let queue = self.urls[id].queue;
-        self.queues[queue].freed = self.queues[queue].freed.max(moment);
+        if self.queues[queue].bare {
+            self.queues[queue].freed = self.queues[queue].freed.max(moment);
+        }
         Some(queue)
     }
 
@@ -372,22 +389,38 @@ impl Crawl {
         let partitions = self.lines.len();
         let (id, made) = self.queues.find_or_make(key, |key| trapline_core::partition_of(key, partitions));
         if made {
-            self.census.add(&self.queues[id], self.generation);
+            self.census.add(&mut self.queues[id], self.generation);
         }
         id
     }
 
-    /// When the present budget period began.
-    pub(super) fn period(&self) -> Timestamp {
-        self.period_at(self.now)
+    /// From when on charges count: since the present budget period began.
+    pub(super) fn charges_from(&self) -> Timestamp {
+        let began = self.period_began(self.settings.queue_budget_period);
+        if began > self.period_set.at { began } else { self.charged_before_period_set }
     }
 
-    /// When the budget period of a time began.
-    pub(super) fn period_at(&self, time: Timestamp) -> Timestamp {
-        let Some(period) = self.settings.queue_budget_period else { return self.started };
+    /// When the present period began, if periods are this long. They count from the crawl's start.
+    fn period_began(&self, period: Option<Duration>) -> Timestamp {
+        let Some(period) = period else { return self.started };
         let length = (Timestamp::ZERO + period).as_millis().max(1);
-        let since = time.as_millis().saturating_sub(self.started.as_millis());
+        let since = self.now.as_millis().saturating_sub(self.started.as_millis());
         Timestamp::from_millis(self.started.as_millis() + since / length * length)
+    }
+
+    /// When the present period ends.
+    pub(super) fn period_ends(&self) -> Option<Timestamp> {
+        let period = self.settings.queue_budget_period?;
+        Some(self.period_began(Some(period)) + period)
+    }
+
+    /// Periods have another length from now on. What was spent so far counts until the first of them ends.
+    pub(super) fn period_changed(&mut self, before: Option<Duration>) {
+        let began = self.period_began(before);
+        if began > self.period_set.at {
+            self.charged_before_period_set = began;
+        }
+        self.period_set = self.this_moment();
     }
 
     /// Finishes the crawl if it has reached one of its limits.

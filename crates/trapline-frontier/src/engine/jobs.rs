@@ -95,7 +95,8 @@ impl Crawl {
                     && !self.is_gone(id)
                     && pattern.matches(&entry.request.url);
                 if meant {
-                    self.forget(id);
+                    self.drop_entry(id);
+                    self.supply(*queue, None);
                 }
                 meant
             }
@@ -104,7 +105,9 @@ impl Crawl {
                     && queue.is_none_or(|queue| queue == entry.queue)
                     && !self.is_gone(id);
                 if meant {
+                    let queue = entry.queue;
                     self.change_dead(id, *change);
+                    self.supply(queue, None);
                 }
                 meant
             }

@@ -10,7 +10,7 @@ use super::moment::{Age, Moment};
 use super::queues::QueueId;
 
 /// A place in line: lower is served earlier.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Turn {
     pub(super) precedence: u8,
     /// Ready queues, which are active, come before inactive ones.
@@ -35,8 +35,6 @@ struct Returning {
     /// When.
     since: Moment,
     queues: BTreeSet<Turn>,
-    /// How many were taken from it: their order from now on.
-    taken: u64,
 }
 
 /// Whose turn it is.
@@ -53,8 +51,8 @@ impl Line {
         self.waiting.insert(turn);
     }
 
-    pub(super) fn leave(&mut self, turn: Turn) {
-        let was_there = self.waiting.remove(&turn);
+    pub(super) fn leave(&mut self, turn: &Turn) {
+        let was_there = self.waiting.remove(turn);
         debug_assert!(was_there, "{turn:?} did not stand in line");
     }
 
@@ -64,16 +62,14 @@ impl Line {
 
     /// Takes a queue from those that stand aside; `generation` is when it stepped there, `now` the present one.
     /// If it has been reconsidered meanwhile, answers the age that gives it.
-    pub(super) fn leave_aside(&mut self, turn: Turn, generation: u64, now: u64) -> Option<Age> {
+    pub(super) fn leave_aside(&mut self, turn: &Turn, generation: u64, now: u64) -> Option<Age> {
         if generation == now {
-            self.aside.remove(&turn);
+            self.aside.remove(turn);
             return None;
         }
         let returning = self.returning.get_mut(&generation)?;
-        returning.queues.remove(&turn);
-        let former = Moment { at: returning.since.at, rank: returning.taken };
-        returning.taken += 1;
-        let age = Age { since: returning.since, former };
+        returning.queues.remove(turn);
+        let age = turn.age.reconsidered(returning.since);
         if returning.queues.is_empty() {
             self.returning.remove(&generation);
         }
@@ -84,24 +80,24 @@ impl Line {
     pub(super) fn reconsider(&mut self, generation: u64, since: Moment) {
         let queues = std::mem::take(&mut self.aside);
         if !queues.is_empty() {
-            self.returning.insert(generation, Returning { since, queues, taken: 0 });
+            self.returning.insert(generation, Returning { since, queues });
         }
     }
 
     /// Whose turn it is.
     pub(super) fn next(&self) -> Option<Next> {
-        let mut best = self
-            .waiting
-            .first()
-            .map(|turn| (turn.precedence, turn.inactive, turn.age.since, Next::Queue(turn.queue)));
-        for returning in self.returning.values() {
-            let Some(turn) = returning.queues.first() else { continue };
-            let its = (turn.precedence, true, returning.since);
-            if best.is_none_or(|(precedence, inactive, since, _)| its < (precedence, inactive, since)) {
-                best = Some((its.0, its.1, its.2, Next::Returning(turn.queue)));
+        let waiting = self.waiting.first();
+        let returning = self.returning.values().filter_map(|returning| {
+            let turn = returning.queues.first()?;
+            Some(Turn { age: turn.age.reconsidered(returning.since), ..turn.clone() })
+        });
+        match (waiting, returning.min()) {
+            (Some(waiting), Some(returning)) if returning < *waiting => {
+                Some(Next::Returning(returning.queue))
             }
+            (Some(waiting), _) => Some(Next::Queue(waiting.queue)),
+            (None, returning) => returning.map(|turn| Next::Returning(turn.queue)),
         }
-        best.map(|(.., next)| next)
     }
 
     pub(super) fn is_empty(&self) -> bool {

@@ -51,8 +51,8 @@ pub(super) struct Queue {
     pub(super) vacant: bool,
     pub(super) balance: i64,
     spent: u64,
-    /// The start of the budget period to which `spent` belongs.
-    spent_since: Timestamp,
+    /// When that last changed: in an earlier budget period, it counts no more.
+    spent_at: Timestamp,
     pub(super) latest_cost: u32,
     pub(super) grants: u64,
     pub(super) charged: u64,
@@ -63,6 +63,9 @@ pub(super) struct Queue {
     pub(super) blocked: Moment,
     /// When the latest of the hindrances that end by a command or an event ended.
     pub(super) freed: Moment,
+    /// Whether, when it last found its state, nothing of it was due, and as much leased as may be.
+    pub(super) bare: bool,
+    pub(super) full: bool,
     pub(super) age: Age,
     /// Its state, were it not retired and had it no group.
     pub(super) base: QueueState,
@@ -156,13 +159,15 @@ impl Queue {
             vacant: true,
             balance: 0,
             spent: 0,
-            spent_since: Timestamp::ZERO,
+            spent_at: Timestamp::ZERO,
             latest_cost: 0,
             grants: 0,
             charged: 0,
             next_fetch: Moment::default(),
             blocked: Moment::default(),
             freed: Moment::default(),
+            bare: true,
+            full: false,
             age: Age::default(),
             base: QueueState::Empty,
             retired: None,
@@ -206,19 +211,19 @@ impl Queue {
         concurrency != 0 && self.leased >= concurrency
     }
 
-    /// What was spent in the budget period that began at `period`.
-    pub(super) fn spent(&self, period: Timestamp) -> u64 {
-        if self.spent_since == period { self.spent } else { 0 }
+    /// What was spent, if only charges from this time on count.
+    pub(super) fn spent(&self, from: Timestamp) -> u64 {
+        if self.spent_at >= from { self.spent } else { 0 }
     }
 
-    pub(super) fn spend(&mut self, period: Timestamp, amount: u64) {
-        self.spent = self.spent(period).saturating_add(amount);
-        self.spent_since = period;
+    pub(super) fn spend(&mut self, from: Timestamp, now: Timestamp, amount: u64) {
+        self.spent = self.spent(from).saturating_add(amount);
+        self.spent_at = now;
     }
 
-    pub(super) fn refund(&mut self, period: Timestamp, amount: u64) {
-        self.spent = self.spent(period).saturating_sub(amount);
-        self.spent_since = period;
+    pub(super) fn refund(&mut self, from: Timestamp, now: Timestamp, amount: u64) {
+        self.spent = self.spent(from).saturating_sub(amount);
+        self.spent_at = now;
     }
 
     /// Takes terms on and answers what changed in force. The group is not among them: it is an index of the

@@ -143,7 +143,7 @@ impl Crawl {
             dead: queue.dead,
             errors: queue.errors,
             budget: queue.budget(&self.settings),
-            spent: queue.spent(self.period()),
+            spent: queue.spent(self.charges_from()),
             balance: queue.balance,
             latest_cost: queue.latest_cost,
             average_cost: average,
@@ -168,13 +168,13 @@ impl Crawl {
             QueueState::Retired => {
                 let budget =
                     queue.budget(settings).map_or_else(|| "none".to_owned(), |budget| budget.to_string());
-                let until = settings.queue_budget_period.map_or_else(
+                let until = self.period_ends().map_or_else(
                     || "a higher queue_budget serves it again".to_owned(),
-                    |period| format!("served again at {}, when the period ends", self.period() + period),
+                    |end| format!("served again at {end}, when the period ends"),
                 );
                 format!(
                     "retired: it has spent {} and its next URL does not fit its budget of {budget}; {until}",
-                    queue.spent(self.period())
+                    queue.spent(self.charges_from())
                 )
             }
             QueueState::Blocked => format!("blocked until {}", queue.blocked.at),

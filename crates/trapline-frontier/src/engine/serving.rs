@@ -18,8 +18,8 @@ impl Crawl {
     /// A queue finds its state.
     pub(super) fn refresh(&mut self, id: QueueId) {
         self.stand_down(id);
-        self.census.remove(&mut self.queues[id], self.generation);
-        self.notice_reconsideration(id);
+        self.census.remove(&self.queues[id], self.generation);
+        let reconsidered = self.notice_reconsideration(id);
 
         let now = self.now;
         let waits = self.queues[id].group.is_some_and(|group| self.group_waits(group));
@@ -36,39 +36,36 @@ impl Crawl {
             }
         }
 
+        queue.bare = queue.order.is_empty();
+        queue.full = queue.is_full(&self.settings);
         let hindrance = if queue.blocked.at > now {
             Some((QueueState::Blocked, Some(queue.blocked)))
         } else if pending == 0 && leased == 0 {
             Some((QueueState::Empty, None))
-        } else if queue.is_full(&self.settings) || pending == 0 {
+        } else if queue.full || pending == 0 {
             Some((QueueState::Busy, None))
         } else if queue.next_fetch.at > now {
             Some((QueueState::Snoozed, Some(queue.next_fetch)))
-        } else if queue.order.is_empty() {
+        } else if queue.bare {
             Some((QueueState::Snoozed, None))
         } else {
             None
         };
 
         let (base, timer) = hindrance.unwrap_or_else(|| {
-            if !is_free(queue.base) {
-                queue.age = Age::since(queue.free_since(now));
+            if !is_free(queue.base) && queue.retired.is_none() {
+                let since = queue.free_since(now);
+                let together = reconsidered == Some(since);
+                queue.age = if together { queue.age.reconsidered(since) } else { Age::since(since) };
             }
             (if queue.active { QueueState::Ready } else { QueueState::Inactive }, None)
         });
         queue.base = base;
-        if base == QueueState::Ready && queue.balance <= 0 {
-            match queue.group {
-                Some(group) if waits => {
-                    self.groups[group].spent.insert(id);
-                }
-                _ => self.deactivate(id),
-            }
+        if base == QueueState::Ready && queue.balance <= 0 && !waits {
+            self.deactivate(id);
         }
         self.set_queue_timer(id, timer);
-        self.census.add(&self.queues[id], self.generation);
-        let queue = &mut self.queues[id];
-        queue.counted = (queue.pending(), queue.visits);
+        self.census.add(&mut self.queues[id], self.generation);
         self.stand_up(id);
     }
 
@@ -81,15 +78,18 @@ impl Crawl {
         queue.age = Age::since(since);
     }
 
-    /// If all queues over their budget were reconsidered since this one retired, it is retired no more.
-    fn notice_reconsideration(&mut self, id: QueueId) {
+    /// If all queues over their budget were reconsidered since this one retired, it is retired no more. Answers
+    /// when that was.
+    fn notice_reconsideration(&mut self, id: QueueId) -> Option<Moment> {
         let queue = &mut self.queues[id];
-        if let Some(Retired::OverBudget(generation)) = queue.retired
-            && generation != self.generation
-        {
-            queue.retired = None;
-            queue.freed = queue.freed.max(self.reconsidered[generation as usize]);
+        let Some(Retired::OverBudget(generation)) = queue.retired else { return None };
+        if generation == self.generation {
+            return None;
         }
+        let since = self.reconsidered[generation as usize];
+        queue.retired = None;
+        queue.freed = queue.freed.max(since);
+        Some(since)
     }
 
     pub(super) fn is_retired(&self, queue: &Queue) -> bool {
@@ -103,7 +103,7 @@ impl Crawl {
     /// The queue's place in line, if it has one.
     pub(super) fn turn_of(&self, id: QueueId) -> Turn {
         let queue = &self.queues[id];
-        Turn { precedence: queue.precedence(), inactive: !queue.active, age: queue.age, queue: id }
+        Turn { precedence: queue.precedence(), inactive: !queue.active, age: queue.age.clone(), queue: id }
     }
 
     /// Puts a queue where it waits for its turn, if it can supply.
@@ -138,15 +138,15 @@ impl Crawl {
         let partition = queue.partition;
         match std::mem::replace(&mut queue.standing, Standing::Nowhere) {
             Standing::Nowhere => {}
-            Standing::InLine => self.lines.of(partition).leave(turn),
+            Standing::InLine => self.lines.of(partition).leave(&turn),
             Standing::InGroup => {
                 if let Some(group) = queue.group {
-                    self.leave_group(group, partition, turn);
+                    self.leave_group(group, partition, &turn);
                 }
             }
             Standing::Aside(generation) => {
                 let line = self.lines.of(partition);
-                if let Some(age) = line.leave_aside(turn, generation, self.generation) {
+                if let Some(age) = line.leave_aside(&turn, generation, self.generation) {
                     queue.age = age;
                 }
             }
@@ -181,8 +181,11 @@ impl Crawl {
     fn join_group(&mut self, id: GroupId, partition: u32, turn: Turn) {
         let waits = self.group_waits(id);
         let group = &mut self.groups[id];
-        group.members.entry(partition).or_default().turns.insert(turn);
         let active = usize::from(!turn.inactive);
+        if waits && active == 1 && self.queues[turn.queue].balance <= 0 {
+            group.spent.insert(turn.queue);
+        }
+        group.members.entry(partition).or_default().turns.insert(turn);
         group.counts[active] += 1;
         if waits {
             self.census.held_by_groups[active] += 1;
@@ -191,10 +194,10 @@ impl Crawl {
         self.set_group_timer(id);
     }
 
-    fn leave_group(&mut self, id: GroupId, partition: u32, turn: Turn) {
+    fn leave_group(&mut self, id: GroupId, partition: u32, turn: &Turn) {
         let group = &mut self.groups[id];
         if let Some(members) = group.members.get_mut(&partition) {
-            members.turns.remove(&turn);
+            members.turns.remove(turn);
         }
         let active = usize::from(!turn.inactive);
         group.counts[active] -= 1;
@@ -211,11 +214,11 @@ impl Crawl {
         let group = &mut self.groups[id];
         let waits = group.waits;
         let Some(members) = group.members.get_mut(&partition) else { return };
-        let best = members.turns.first().copied().filter(|_| !waits);
+        let best = members.turns.first().filter(|_| !waits).cloned();
         let line = self.lines.of(partition);
         if members.in_line != best {
-            if let Some(old) = std::mem::replace(&mut members.in_line, best) {
-                line.leave(old);
+            if let Some(old) = std::mem::replace(&mut members.in_line, best.clone()) {
+                line.leave(&old);
             }
             if let Some(new) = best {
                 line.join(new);
@@ -247,7 +250,7 @@ impl Crawl {
         group.timer = None;
         self.change_group(id, |group| group.waits = false);
         let mut spent: Vec<_> = self.groups[id].spent.iter().copied().collect();
-        spent.sort_by_key(|queue| self.queues[*queue].age);
+        spent.sort_by(|a, b| self.queues[*a].age.cmp(&self.queues[*b].age));
         for queue in spent {
             self.refresh(queue);
         }
@@ -290,38 +293,33 @@ impl Crawl {
     /// Retires a queue, which ends its session.
     pub(super) fn retire(&mut self, id: QueueId, why: Retired) {
         self.stand_down(id);
-        self.census.remove(&mut self.queues[id], self.generation);
+        self.census.remove(&self.queues[id], self.generation);
         let queue = &mut self.queues[id];
         queue.retired = Some(why);
         queue.active = false;
         if queue.base == QueueState::Ready {
             queue.base = QueueState::Inactive;
         }
-        self.census.add(&self.queues[id], self.generation);
-        let queue = &mut self.queues[id];
-        queue.counted = (queue.pending(), queue.visits);
+        self.census.add(&mut self.queues[id], self.generation);
         self.stand_up(id);
         if matches!(why, Retired::OverBudget(_)) {
             self.set_period_timer();
         }
     }
 
-    /// A retired queue is served again, as of this moment.
+    /// A retired queue is served again, as of this moment. It must find its state afterwards.
     pub(super) fn unretire(&mut self, id: QueueId) {
         let since = self.this_moment();
         self.stand_down(id);
-        self.census.remove(&mut self.queues[id], self.generation);
+        self.census.remove(&self.queues[id], self.generation);
         let queue = &mut self.queues[id];
         queue.retired = None;
         queue.freed = queue.freed.max(since);
         queue.age = Age::since(since);
-        self.census.add(&self.queues[id], self.generation);
-        let queue = &mut self.queues[id];
-        queue.counted = (queue.pending(), queue.visits);
-        self.refresh(id);
+        self.census.add(&mut self.queues[id], self.generation);
     }
 
-    /// If a queue is over its budget, it gets another chance.
+    /// If a queue is over its budget, it gets another chance. It must find its state afterwards.
     pub(super) fn reconsider(&mut self, id: QueueId) {
         let queue = &self.queues[id];
         if queue.retired == Some(Retired::OverBudget(self.generation)) {
@@ -345,18 +343,17 @@ impl Crawl {
 
     /// A timer for the end of the period, as long as a queue waits for it.
     pub(super) fn set_period_timer(&mut self) {
-        let wanted = self.settings.queue_budget_period.filter(|_| self.census.over_budget() > 0);
-        let end = wanted.map(|period| self.period() + period);
-        if self.period_timer.map(|timer| timer.at) == end {
+        let end = self.period_ends().filter(|_| self.census.over_budget() > 0);
+        // The command that set the periods set their ends.
+        let timer = end.map(|at| Moment { at, rank: self.period_set.rank });
+        if self.period_timer == timer {
             return;
         }
-        if let Some(old) = self.period_timer.take() {
+        if let Some(old) = std::mem::replace(&mut self.period_timer, timer) {
             self.timers.cancel(old, Event::Period);
         }
-        if let Some(at) = end {
-            let moment = Moment { at, rank: self.draw() };
-            self.period_timer = Some(moment);
-            self.timers.set(moment, Event::Period);
+        if let Some(new) = timer {
+            self.timers.set(new, Event::Period);
         }
     }
 
@@ -422,7 +419,8 @@ impl Census {
     }
 
     /// Counts a queue as it is now.
-    pub(super) fn add(&mut self, queue: &Queue, generation: u64) {
+    pub(super) fn add(&mut self, queue: &mut Queue, generation: u64) {
+        queue.counted = (queue.pending(), queue.visits);
         let count = self.count(queue, generation);
         count.states[queue.base as usize] += 1;
         count.pending += u64::from(queue.pending());
@@ -430,7 +428,7 @@ impl Census {
     }
 
     /// Takes a queue out, as it was counted.
-    fn remove(&mut self, queue: &mut Queue, generation: u64) {
+    fn remove(&mut self, queue: &Queue, generation: u64) {
         let (pending, visits) = queue.counted;
         let count = self.count(queue, generation);
         count.states[queue.base as usize] -= 1;

@@ -26,6 +26,9 @@ impl Crawl {
         let delay = settlement.delay.or_else(|| paced.then(|| self.queues[queue].delay(&self.settings)));
 
         let (answer, refund) = self.conclude(entry, lease, settlement.outcome);
+        if let Some(delay) = delay {
+            self.pace(queue, granted, delay);
+        }
         for note in settlement.notes {
             self.write_note(note);
         }
@@ -33,10 +36,8 @@ impl Crawl {
         if refund {
             self.refund(queue, entry, granted);
         }
-        if let Some(delay) = delay {
-            self.pace(queue, granted, delay);
-        }
         self.supply(queue, None);
+        self.check_limits();
         Settled { answer, links }
     }
 
@@ -59,7 +60,6 @@ impl Crawl {
                     Some(at) => self.schedule(id, at, State::Revisiting),
                     None => self.enter(id, State::Done),
                 }
-                self.check_limits();
                 (Answer::Done, false)
             }
             Outcome::Retry { at } => {
@@ -107,22 +107,21 @@ impl Crawl {
     }
 
     fn penalize(&mut self, id: EntryId) {
-        let (period, penalty) = (self.period(), self.settings.error_penalty);
+        let (from, now, penalty) = (self.charges_from(), self.now, self.settings.error_penalty);
         let queue = &mut self.queues[self.urls[id].queue];
         queue.errors += 1;
-        queue.spend(period, penalty);
+        queue.spend(from, now, penalty);
         self.spent = self.spent.saturating_add(penalty);
     }
 
     /// Gives back what a grant cost. What was spent in an earlier period is not given back to this one.
     fn refund(&mut self, id: QueueId, entry: EntryId, granted: Timestamp) {
         let cost = self.urls[entry].cost;
-        let period = self.period();
-        let same_period = self.period_at(granted) == period;
+        let (from, now) = (self.charges_from(), self.now);
         let queue = &mut self.queues[id];
         queue.balance = queue.balance.saturating_add(i64::from(cost));
-        if same_period {
-            queue.refund(period, u64::from(cost));
+        if granted >= from {
+            queue.refund(from, now, u64::from(cost));
         }
         self.spent = self.spent.saturating_sub(u64::from(cost));
         if cost > 0 {

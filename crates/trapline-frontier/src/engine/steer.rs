@@ -18,12 +18,16 @@ impl Crawl {
         let id = self.queue_of(&Arc::from(key));
         let mut steered = Steered { affected: 1, job: None };
         match change {
-            QueueChange::Terms(terms) => self.take_terms(id, &terms, true),
+            QueueChange::Terms(terms) => {
+                self.take_terms(id, &terms, true);
+                self.refresh(id);
+            }
             QueueChange::DefaultTerms => {
                 self.stand_down(id);
                 let mut changed = self.queues[id].default_terms(&self.settings);
                 changed.any |= self.queues[id].group.take().is_some();
                 self.terms_changed(id, changed);
+                self.refresh(id);
             }
             QueueChange::Block(until) if until > self.now => {
                 self.queues[id].blocked = Moment { at: until, rank: self.draw() };
@@ -45,6 +49,7 @@ impl Crawl {
                 self.refresh(id);
                 if self.queues[id].retired.is_some() {
                     self.unretire(id);
+                    self.refresh(id);
                 }
             }
             QueueChange::Purge(None) => steered = self.purge(id),
@@ -96,10 +101,13 @@ impl Crawl {
         let mut affected = 0;
         match change {
             UrlChange::Forget => {
-                for entry in self.find_all(identity) {
-                    self.forget(entry);
-                    affected = 1;
+                let entries = self.find_all(identity);
+                affected = u64::from(!entries.is_empty());
+                let queues = entries.iter().map(|entry| self.urls[*entry].queue).collect();
+                for entry in entries {
+                    self.drop_entry(entry);
                 }
+                self.supply_all(queues, None);
             }
             UrlChange::Class(class) => {
                 if let Some(entry) = self.find_url(identity)
@@ -114,22 +122,17 @@ impl Crawl {
         Steered { affected, job: None }
     }
 
-    /// Makes an entry unknown. A lease of it ends: its charge stands, no wait starts.
-    pub(super) fn forget(&mut self, entry: EntryId) {
-        let queue = self.urls[entry].queue;
-        self.drop_entry(entry);
-        self.supply(queue, None);
-    }
-
     pub(super) fn steer_dead(&mut self, which: DeadLetters, change: DeadChange) -> Steered {
         let queue = match which {
             DeadLetters::Url(identity) => {
                 let mut dead = self.find_all(identity);
                 dead.retain(|entry| self.urls[*entry].state == State::Dead);
                 let affected = dead.len() as u64;
+                let queues = dead.iter().map(|entry| self.urls[*entry].queue).collect();
                 for entry in dead.into_iter().rev() {
                     self.change_dead(entry, change);
                 }
+                self.supply_all(queues, None);
                 return Steered { affected, job: None };
             }
             DeadLetters::All => None,
@@ -141,18 +144,17 @@ impl Crawl {
         self.begin(Task::Dead { queue, change })
     }
 
-    /// Replays or forgets one dead letter. A crawl that is over replays nothing.
+    /// Replays or forgets one dead letter. A crawl that is over replays nothing. Its queue must find its state
+    /// afterwards.
     pub(super) fn change_dead(&mut self, id: EntryId, change: DeadChange) {
         match change {
-            DeadChange::Purge => self.forget(id),
+            DeadChange::Purge => self.drop_entry(id),
             DeadChange::Replay if self.is_finished() => {}
             DeadChange::Replay => {
                 self.leave(id);
                 self.urls[id].expiries = 0;
                 self.place_as_admitted(id, self.now);
                 self.enter(id, State::Pending);
-                let queue = self.urls[id].queue;
-                self.supply(queue, None);
             }
         }
     }
@@ -178,15 +180,17 @@ impl Crawl {
         {
             self.urls.reserve(most);
         }
-        let budgets = |settings: &Settings| {
-            (settings.queue_budget, settings.balance_replenish, settings.cost, settings.queue_budget_period)
-        };
+        let budgets =
+            |settings: &Settings| (settings.queue_budget, settings.balance_replenish, settings.cost);
         let (concurrency, reconsider) =
             (after.concurrency != before.concurrency, budgets(after) != budgets(before));
+        if after.queue_budget_period != before.queue_budget_period {
+            self.period_changed(before.queue_budget_period);
+            self.set_period_timer();
+        }
         if reconsider {
             let moment = self.this_moment();
             self.reconsider_all(moment);
-            self.set_period_timer();
         }
         if concurrency {
             self.concurrency_changed();
@@ -196,13 +200,8 @@ impl Crawl {
 
     /// Queues with leases may be full no more, or now. Those freed keep their former order.
     fn concurrency_changed(&mut self) {
-        let mut queues: Vec<QueueId> =
-            self.leases.values().map(|grant| self.urls[grant.entry].queue).collect();
-        queues.sort_by_key(|id| (self.queues[*id].age, *id));
-        queues.dedup();
-        for queue in queues {
-            self.supply(queue, None);
-        }
+        let queues = self.leases.values().map(|grant| self.urls[grant.entry].queue).collect();
+        self.supply_all(queues, None);
     }
 
     pub(super) fn pause(&mut self) {

@@ -12,8 +12,8 @@ use crate::report::{CrawlReport, QueueReport};
 use crate::settings::{SettingError, Settings};
 use crate::store::{ErrorKind, Store, StoreError};
 use crate::verbs::{
-    Admission, CrawlChange, DeadChange, DeadLetters, LeaseId, Outcome, QueueChange, Refusal, Settlement,
-    Steer, UrlChange, Visit, Want,
+    Admission, Answer, CrawlChange, DeadChange, DeadLetters, LeaseId, Outcome, QueueChange, Refusal,
+    Settlement, Steer, UrlChange, Visit, Want,
 };
 
 /// How a store is closed and opened again, for scripts that do so.
@@ -89,10 +89,10 @@ fn judge(step: &Step, answer: &str) -> Verdict {
 pub struct Player {
     frontier: Frontier,
     reopen: Option<Box<dyn Reopen>>,
-    /// The leases in the order of their grants.
-    granted: Vec<LeaseId>,
-    /// The newest lease of each URL.
-    newest: BTreeMap<Identity, LeaseId>,
+    /// The leases in the order of their grants, with what they were for.
+    granted: Vec<(LeaseId, Arc<Request>)>,
+    /// Which of them is the newest of each URL.
+    newest: BTreeMap<Identity, usize>,
 }
 
 impl Player {
@@ -208,17 +208,21 @@ impl Player {
         };
         let leases = self.frontier.claim(at, want).await?.leases;
         for lease in &leases {
-            self.granted.push(lease.id);
-            self.newest.insert(lease.identity, lease.id);
+            self.newest.insert(lease.identity, self.granted.len());
+            self.granted.push((lease.id, Arc::clone(&lease.request)));
         }
         let urls: Vec<_> = leases.iter().map(|lease| lease.request.url.as_str()).collect();
         Ok(urls.join(" "))
     }
 
     async fn settle(&self, at: Timestamp, settle: &Settle) -> Result<String, RunError> {
-        let lease = match settle.lease {
-            Some(number) => self.granted.get(number - 1).copied(),
+        let number = match settle.lease {
+            Some(number) => Some(number - 1),
             None => self.identity(&settle.url).ok().and_then(|identity| self.newest.get(&identity).copied()),
+        };
+        // A lease never granted is as good as one long settled.
+        let Some((lease, request)) = number.and_then(|number| self.granted.get(number)) else {
+            return Ok(Answer::Stale.to_string());
         };
         let outcome = match &settle.outcome {
             SettleAs::Done { next } => Outcome::Done { visit: Visit::default(), next: *next },
@@ -228,12 +232,11 @@ impl Player {
             SettleAs::Disregard => Outcome::Disregard { reason: String::new() },
             SettleAs::Renew { lease } => Outcome::Renew { lease: *lease },
         };
-        // A lease never granted is as good as one long settled.
-        let mut settlement = Settlement::new(lease.unwrap_or(LeaseId(0)), outcome);
+        let mut settlement = Settlement::new(*lease, outcome);
         settlement.delay = settle.delay;
         for link in &settle.links {
-            let via = Some(settle.url.clone());
-            settlement.links.extend(self.frontier.prepare(Request { via, ..Request::get(link) }));
+            let (via, depth) = (Some(request.url.clone()), request.depth.saturating_add(1));
+            settlement.links.extend(self.frontier.prepare(Request { via, depth, ..Request::get(link) }));
         }
         let answers = self.frontier.settle(at, vec![settlement]).await?;
         answers.first().map(|settled| settled.answer.to_string()).ok_or_else(|| no_answer("settle").into())

@@ -1,2 +1,3 @@
 //! The integration tests of the frontier, in one binary.
-mod smoke;
+
+mod model;

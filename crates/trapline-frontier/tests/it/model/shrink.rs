@@ -1,0 +1,141 @@
+//! From a script on which two implementations differ to a small one on which they still do.
+//!
+//! It knows nothing of frontiers: it leaves out settings, steps and options as long as the difference stays.
+
+use trapline_core::Terms;
+use trapline_frontier::script::{Admit, Claim, CrawlVerb, Script, Settle, SettleAs, Steering, Step, Verb};
+
+/// The smallest script found for which `differs` answers where: the index of the first step that differs.
+pub(super) fn shrink(script: Script, differs: impl Fn(&Script) -> Option<usize>) -> Script {
+    let mut smallest = script;
+    let attempt = |smallest: &mut Script, mut smaller: Script| {
+        let Some(step) = differs(&smaller) else { return false };
+        smaller.steps.truncate(step + 1);
+        *smallest = smaller;
+        true
+    };
+    let whole = smallest.clone();
+    attempt(&mut smallest, whole);
+    loop {
+        let before = smallest.clone();
+        let mut chunk = smallest.steps.len().div_ceil(2);
+        while chunk > 0 {
+            // From the end, where a step is least likely to be needed by others.
+            let mut end = smallest.steps.len();
+            while end > 0 {
+                let start = end.saturating_sub(chunk);
+                let mut smaller = smallest.clone();
+                smaller.steps.drain(start..end);
+                attempt(&mut smallest, smaller);
+                end = start.min(smallest.steps.len());
+            }
+            chunk /= 2;
+        }
+        for index in (0..smallest.settings.len()).rev() {
+            let mut smaller = smallest.clone();
+            smaller.settings.remove(index);
+            attempt(&mut smallest, smaller);
+        }
+        for index in (0..smallest.steps.len()).rev() {
+            let mut simpler_exists = true;
+            while simpler_exists && index < smallest.steps.len() {
+                simpler_exists = simpler(&smallest.steps, index).into_iter().any(|step| {
+                    let mut smaller = smallest.clone();
+                    smaller.steps[index] = step;
+                    smaller != smallest && attempt(&mut smallest, smaller)
+                });
+            }
+        }
+        if smallest == before {
+            return smallest;
+        }
+    }
+}
+
+/// The step with one thing less, in every way there is.
+fn simpler(steps: &[Step], index: usize) -> Vec<Step> {
+    let step = &steps[index];
+    let mut simpler: Vec<_> =
+        simpler_verbs(&step.verb).into_iter().map(|verb| Step { verb, ..step.clone() }).collect();
+    if let Some(earlier) = index.checked_sub(1).map(|before| steps[before].at)
+        && earlier < step.at
+    {
+        simpler.push(Step { at: earlier, ..step.clone() });
+    }
+    simpler
+}
+
+fn simpler_verbs(verb: &Verb) -> Vec<Verb> {
+    match verb {
+        Verb::Admit(admit) => {
+            let mut verbs = vec![
+                Admit { class: None, ..admit.clone() },
+                Admit { cost: None, ..admit.clone() },
+                Admit { priority: None, ..admit.clone() },
+                Admit { score: None, ..admit.clone() },
+                Admit { depth: 0, ..admit.clone() },
+                Admit { via: None, ..admit.clone() },
+                Admit { key: None, ..admit.clone() },
+                Admit { improve: false, ..admit.clone() },
+                Admit { dont_filter: false, ..admit.clone() },
+                Admit { statement: None, ..admit.clone() },
+            ];
+            verbs.extend(simpler_terms(&admit.terms).map(|terms| Admit { terms, ..admit.clone() }));
+            verbs.retain(|simpler| simpler != admit);
+            verbs.into_iter().map(Verb::Admit).collect()
+        }
+        Verb::Claim(claim) => {
+            let mut verbs = vec![
+                Claim { per_queue: None, ..claim.clone() },
+                Claim { queues: None, ..claim.clone() },
+                Claim { keys: None, ..claim.clone() },
+                Claim { except: Vec::new(), ..claim.clone() },
+                Claim { lease: None, ..claim.clone() },
+            ];
+            if claim.urls > 1 {
+                verbs.push(Claim { urls: claim.urls - 1, ..claim.clone() });
+            }
+            verbs.retain(|simpler| simpler != claim);
+            verbs.into_iter().map(Verb::Claim).collect()
+        }
+        Verb::Settle(settle) => {
+            let mut verbs =
+                vec![Settle { delay: None, ..settle.clone() }, Settle { lease: None, ..settle.clone() }];
+            if let SettleAs::Done { next: Some(_) } = settle.outcome {
+                verbs.push(Settle { outcome: SettleAs::Done { next: None }, ..settle.clone() });
+            }
+            for link in 0..settle.links.len() {
+                let mut links = settle.links.clone();
+                links.remove(link);
+                verbs.push(Settle { links, ..settle.clone() });
+            }
+            verbs.retain(|simpler| simpler != settle);
+            verbs.into_iter().map(Verb::Settle).collect()
+        }
+        Verb::Steer { key, change: Steering::Terms(terms) } => simpler_terms(terms)
+            .filter(|terms| *terms != Terms::default())
+            .map(|terms| Verb::Steer { key: key.clone(), change: Steering::Terms(terms) })
+            .collect(),
+        Verb::Crawl(CrawlVerb::Set(settings)) if settings.len() > 1 => (0..settings.len())
+            .map(|index| {
+                let mut settings = settings.clone();
+                settings.remove(index);
+                Verb::Crawl(CrawlVerb::Set(settings))
+            })
+            .collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn simpler_terms(terms: &Terms) -> impl Iterator<Item = Terms> {
+    let all = terms.clone();
+    let fewer = [
+        Terms { precedence: None, ..all.clone() },
+        Terms { queue_budget: None, ..all.clone() },
+        Terms { balance_replenish: None, ..all.clone() },
+        Terms { delay: None, ..all.clone() },
+        Terms { concurrency: None, ..all.clone() },
+        Terms { group: None, ..all.clone() },
+    ];
+    fewer.into_iter().filter(move |fewer| *fewer != all)
+}
