@@ -145,7 +145,7 @@ impl Frontier {
 
     /// Makes a URL unknown.
     pub async fn forget(&self, now: Timestamp, url: &str) -> Result<Steered, StoreError> {
-        let identity = self.prepare(Request::get(url)).map_err(invalid)?.identity;
+        let identity = self.prepare(Request::get(url)).map_err(|error| invalid(&error))?.identity;
         self.steer(now, Steer::Url(identity, UrlChange::Forget)).await
     }
 
@@ -175,7 +175,7 @@ impl Frontier {
 
     /// What is known of a URL, fetched with `GET`.
     pub async fn url(&self, now: Timestamp, url: &str) -> Result<UrlReport, StoreError> {
-        let identity = self.prepare(Request::get(url)).map_err(invalid)?.identity;
+        let identity = self.prepare(Request::get(url)).map_err(|error| invalid(&error))?.identity;
         match self.scan(now, &Scan::new(Query::UrlList(vec![identity]))).await?.rows {
             Rows::Urls(mut urls) => urls.pop().ok_or_else(wrong_rows),
             _ => Err(wrong_rows()),
@@ -238,7 +238,7 @@ async fn report(store: &dyn Store, crawl: &str, now: Timestamp) -> Result<CrawlR
     }
 }
 
-fn invalid(error: PrepareError) -> StoreError {
+fn invalid(error: &PrepareError) -> StoreError {
     StoreError::new(ErrorKind::Invalid, error.to_string())
 }
 

@@ -327,7 +327,7 @@ impl Crawl {
         let entry = &self.urls[id];
         match entry.state {
             State::Retrying | State::Scheduled | State::Revisiting => {
-                self.timers.cancel(entry.due, Event::Due(id))
+                self.timers.cancel(entry.due, Event::Due(id));
             }
             State::Leased => {
                 if let Some(grant) = self.leases.remove(&entry.lease) {

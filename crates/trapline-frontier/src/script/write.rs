@@ -106,7 +106,7 @@ impl Display for Settle {
             SettleAs::Retry { at } => write!(f, " retry at={at}")?,
             SettleAs::Release => f.write_str(" release")?,
             SettleAs::Dead { reason } if reason.contains(char::is_whitespace) => {
-                write!(f, " dead reason=\"{reason}\"")?
+                write!(f, " dead reason=\"{reason}\"")?;
             }
             SettleAs::Dead { reason } => write!(f, " dead reason={reason}")?,
             SettleAs::Disregard => f.write_str(" disregard")?,
