@@ -10,6 +10,7 @@ mod engine;
 mod frontier;
 mod memory;
 mod pattern;
+mod push_pop;
 mod report;
 pub mod script;
 mod settings;
@@ -19,6 +20,7 @@ mod verbs;
 pub use frontier::{Frontier, FrontierBuilder};
 pub use memory::MemoryStore;
 pub use pattern::Pattern;
+pub use push_pop::{PushPop, PushPopStore};
 pub use report::{
     CrawlReport, CrawlState, DeadLetter, JobReport, LeaseReport, Note, Page, Query, QueueReport, QueueState,
     Recovered, Rows, Scan, Stats, UrlReport, UrlState,

@@ -1,5 +1,7 @@
 //! The binary: configuration, wiring, commands. It alone knows which adapters exist.
 
+mod frontier_command;
+mod store_url;
 mod url_command;
 
 use std::process::ExitCode;
@@ -19,11 +21,13 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    Frontier(frontier_command::FrontierCommand),
     Url(url_command::UrlCommand),
 }
 
 fn main() -> ExitCode {
     match Cli::parse().command {
+        Command::Frontier(command) => frontier_command::run(&command),
         Command::Url(command) => url_command::run(&command),
     }
 }

@@ -1,6 +1,6 @@
 //! `admit`: candidates become pending, or are known, restated or refused.
 
-use trapline_core::{Candidate, Statement, Terms, Timestamp};
+use trapline_core::{Candidate, KEY_BYTES_MAX, Statement, Terms, Timestamp, URL_BYTES_MAX};
 
 use super::crawl::Crawl;
 use super::moment::{Age, Moment};
@@ -15,6 +15,12 @@ impl Crawl {
     pub(super) fn admit(&mut self, candidate: &Candidate, deferred: Option<QueueId>) -> Admission {
         if self.is_finished() {
             return Admission::Refused(Refusal::Finished);
+        }
+        if candidate.key.is_empty()
+            || candidate.key.len() > KEY_BYTES_MAX
+            || candidate.request.url.len() > URL_BYTES_MAX
+        {
+            return Admission::Refused(Refusal::Malformed);
         }
         if let Some(statement) = candidate.statement {
             self.restate(candidate, statement, deferred);

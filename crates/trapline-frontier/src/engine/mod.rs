@@ -4,7 +4,7 @@
 //! What is absent: clocks, randomness, I/O, locks, threads. A store wraps it and adds those.
 //!
 //! Nothing here is linear in queues, URLs or leases, except what asks for all of them: every choice comes from an
-//! ordered set ([`line`], [`timers`], [`order`]) and every count is kept as things change.
+//! ordered set ([`mod@line`], [`timers`], [`order`]) and every count is kept as things change.
 
 mod admit;
 mod claim;

@@ -1,7 +1,7 @@
 //! Trace scripts: one small language that says what a frontier does, in tests, in bug reports and at the
 //! command line.
 //!
-//! This file holds the language as values, [`parse`](self::parse()) reads it and `Display` writes it, [`run`]
+//! This file holds the language as values, [`parse`](self::parse()) reads it and `Display` writes it, [`run()`]
 //! plays it on a store. The manual's page on traces describes it for people.
 
 mod parse;

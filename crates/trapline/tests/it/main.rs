@@ -1,3 +1,4 @@
 //! What the built binary does, seen from outside: arguments and standard input in, output and exit code out.
 
+mod frontier;
 mod url;

@@ -1,0 +1,136 @@
+//! `trapline frontier`: what can be done with a frontier at the command line. So far: play a trace on it.
+
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use trapline_frontier::script::{self, RunError, Script, Step, Verb, Verdict};
+
+use crate::store_url;
+
+/// Exit code where a script ran and something else came back than it expects.
+const DIFFERENT: u8 = 1;
+/// Exit code where a script could not run.
+const TROUBLE: u8 = 2;
+
+/// Look at a frontier and try its rules
+#[derive(Args)]
+pub(crate) struct FrontierCommand {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Replay(Replay),
+}
+
+/// Play a trace script and compare what comes back
+///
+/// Runs the script in a fresh crawl (one partition) and prints each line with what really came back. The output is
+/// a script again: one that holds. Where it differs from what was expected, a comment says so.
+///
+/// Exit code 0: all as expected. 1: something differed. 2: the script could not be read or run.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  trapline frontier replay lease.trace --store memory:
+  echo '0 admit http://a.example/1 -> added' | trapline frontier replay -
+
+A script is a list of settings and of lines TIME VERB ARGUMENTS -> EXPECTED:
+  set delay 0
+  0   admit  http://a.example/1         -> added
+  0   claim  1                          -> http://a.example/1
+  1s  settle http://a.example/1 done    -> done
+  1s  queue  a.example                  -> state=empty done=1
+The manual's page on traces (docs/manual/traces.md) has the whole language.")]
+struct Replay {
+    /// The script; `-` reads standard input
+    file: PathBuf,
+    /// The store to play it on
+    #[arg(long, value_name = "URL", default_value = "memory:")]
+    store: String,
+}
+
+pub(crate) fn run(command: &FrontierCommand) -> ExitCode {
+    let Command::Replay(replay) = &command.command;
+    match replay.run(&mut std::io::stdout().lock()) {
+        Ok(0) => ExitCode::SUCCESS,
+        Ok(_) => ExitCode::from(DIFFERENT),
+        Err(message) => {
+            eprintln!("trapline frontier replay: {message}");
+            ExitCode::from(TROUBLE)
+        }
+    }
+}
+
+impl Replay {
+    /// Answers how many lines differed.
+    fn run(&self, out: &mut impl Write) -> Result<usize, String> {
+        let store = store_url::open(&self.store)?;
+        let text = read(&self.file)?;
+        let name = self.file.display();
+        let script = script::parse(&text).map_err(|error| format!("{name}: {error}"))?;
+        if let Some((step, word)) = reopens(&script) {
+            let error = RunError::KeepsNothing(word);
+            return Err(format!("{name}: line {}: {error}", step.line));
+        }
+        // A reader that has seen enough closes the pipe; that is no trouble of ours.
+        let mut print = |line: &str| {
+            let _ = writeln!(out, "{line}");
+        };
+        for (name, value) in &script.settings {
+            print(&format!("set {name} {value}"));
+        }
+        let played = script::run(&script, store, None, |step, answer, verdict| {
+            print(&describe(step, answer, verdict));
+        });
+        let different = pollster::block_on(played).map_err(|error| format!("{name}: {error}"))?;
+        let compared = script.steps.iter().filter(|step| step.expected.is_some()).count();
+        let lines = |count| if count == 1 { "1 line".to_owned() } else { format!("{count} lines") };
+        if different == 0 {
+            eprintln!("{name}: {} played, {compared} compared, all as expected", lines(script.steps.len()));
+        } else {
+            eprintln!("{name}: {} of {compared} compared differed", lines(different));
+        }
+        Ok(different)
+    }
+}
+
+/// A line of the script with what really came back, and what was expected if that is something else.
+fn describe(step: &Step, answer: &str, verdict: &Verdict) -> String {
+    let played = Step { expected: Some(answer.to_owned()), ..step.clone() };
+    match (verdict, &step.expected) {
+        (Verdict::Different, Some(expected)) => {
+            format!("{played}   # line {}: expected `{expected}`", step.line)
+        }
+        _ => played.to_string(),
+    }
+}
+
+/// The first step that closes the store, which the memory store cannot survive.
+fn reopens(script: &Script) -> Option<(&Step, &'static str)> {
+    script.steps.iter().find_map(|step| match step.verb {
+        Verb::Restart => Some((step, "restart")),
+        Verb::Crash => Some((step, "crash")),
+        _ => None,
+    })
+}
+
+fn read(file: &Path) -> Result<String, String> {
+    let mut bytes = Vec::new();
+    if file == Path::new("-") {
+        std::io::stdin()
+            .lock()
+            .read_to_end(&mut bytes)
+            .map_err(|error| format!("cannot read standard input: {error}"))?;
+    } else {
+        bytes = std::fs::read(file).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let valid = error.utf8_error().valid_up_to();
+        let line = error.as_bytes()[..valid].iter().filter(|byte| **byte == b'\n').count() + 1;
+        format!("{}: line {line}: expected text in UTF-8", file.display())
+    })
+}
