@@ -9,8 +9,7 @@ use trapline_core::Timestamp;
 use super::crawl::{Crawl, Grant};
 use super::line::{Next, Turn};
 use super::moment::Moment;
-use super::queues::{QueueId, Retired};
-use super::serving::as_balance;
+use super::queues::QueueId;
 use super::timers::Event;
 use super::urls::{EntryId, State};
 use crate::report::CrawlState;
@@ -146,28 +145,6 @@ impl Crawl {
         use crate::report::QueueState::{Inactive, Ready};
         let served = matches!(self.state_of(&self.queues[queue]), Ready | Inactive);
         (served && !round.aside.contains(&queue)).then(|| self.turn_of(queue))
-    }
-
-    /// A claim reaches a queue: its next URL, or nothing if the queue retires over it.
-    fn reach(&mut self, id: QueueId) -> Option<EntryId> {
-        let queue = &self.queues[id];
-        let entry = queue.order.first(self.order(), &self.urls)?;
-        let cost = u64::from(self.urls[entry].cost);
-        let replenish = queue.balance_replenish(&self.settings);
-        let fits = queue
-            .budget(&self.settings)
-            .is_none_or(|budget| queue.spent(self.charges_from()).saturating_add(cost) <= budget);
-        if replenish == 0 || !fits {
-            self.retire(id, Retired::OverBudget(self.generation));
-            return None;
-        }
-        if !queue.active {
-            self.stand_down(id);
-            let queue = &mut self.queues[id];
-            queue.active = true;
-            queue.balance = as_balance(replenish);
-        }
-        Some(entry)
     }
 
     /// Grants a lease of a queue's next URL.

@@ -6,17 +6,16 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use trapline_core::{Identity, IdentityKey, Timestamp};
 
+use super::census::Census;
 use super::groups::Groups;
 use super::jobs::Jobs;
 use super::line::Lines;
 use super::moment::{Moment, Rank};
 use super::order::{place_behind_all, place_of_admitted};
 use super::queues::{Queue, QueueId, Queues};
-use super::serving::Census;
 use super::timers::{Event, Timers};
 use super::urls::{Band, EntryId, State, Urls};
 use crate::report::{CrawlState, UrlState};
@@ -52,7 +51,7 @@ pub(super) struct Crawl {
     pub(super) reconsidered: Vec<Moment>,
     /// When the length of the budget periods was last set, and from when on charges counted then.
     pub(super) period_set: Moment,
-    charged_before_period_set: Timestamp,
+    pub(super) charged_before_period_set: Timestamp,
     /// The timer of the present budget period.
     pub(super) period_timer: Option<Moment>,
 
@@ -137,106 +136,6 @@ impl Crawl {
         Moment { at: self.now, rank: self.draw() }
     }
 
-    /// Lets happen what is due by `now`, and takes a step in the background.
-    pub(super) fn advance(&mut self, now: Timestamp) {
-        let now = now.max(self.now);
-        self.happen_until(now);
-        self.now = now;
-        self.check_limits();
-        self.work();
-    }
-
-    /// Lets happen what is due by `now`, in the order of its times.
-    pub(super) fn happen_until(&mut self, now: Timestamp) {
-        while let Some(instant) = self.timers.next().filter(|at| *at <= now) {
-            self.now = self.now.max(instant);
-            self.happen(instant);
-        }
-    }
-
-    /// Everything of one instant happens; then the queues it touched find their state, in the order of the
-    /// commands that brought it about.
-    fn happen(&mut self, instant: Timestamp) {
-        let mut touched: Vec<QueueId> = Vec::new();
-        while let Some((moment, event)) = self.timers.take_at(instant) {
-            match event {
-                Event::Expiry(lease) => touched.extend(self.expire(lease, moment)),
-                Event::Due(entry) => touched.extend(self.come_due(entry, moment)),
-                Event::Queue(queue) => {
-                    self.queues[queue].timer = None;
-                    touched.push(queue);
-                }
-                Event::Group(group) => self.wake_group(group),
-                Event::Period => self.begin_period(moment),
-            }
-        }
-        if touched.len() > 1 {
-            touched.sort_by_key(|id| (self.queues[*id].free_since(instant), *id));
-            touched.dedup();
-        }
-        for queue in touched {
-            self.refresh(queue);
-        }
-    }
-
-    /// A lease expires: the URL goes first in its class, or becomes a dead letter if that happened too often.
-    fn expire(&mut self, lease: u64, moment: Moment) -> Option<QueueId> {
-        let id = self.leases.get(&lease)?.entry;
-        if self.is_gone(id) {
-            self.leases.remove(&lease);
-            self.urls[id].state = State::Done;
-            self.sweep(id);
-            return None;
-        }
-        self.leases.remove(&lease);
-        self.leave_untimed(id);
-        self.expired += 1;
-        let entry = &mut self.urls[id];
-        entry.expiries += 1;
-        let (queue, expiries) = (entry.queue, entry.expiries);
-        let dies = self.settings.max_deliveries > 0 && expiries >= self.settings.max_deliveries;
-        let Queue { full, bare, .. } = self.queues[queue];
-        if full || bare && !dies {
-            self.queues[queue].freed = self.queues[queue].freed.max(moment);
-        }
-        if dies {
-            self.queues[queue].errors += 1;
-            let reason = format!("its lease expired {expiries} times in a row (max_deliveries)");
-            self.dead_letters.insert(id, Death { reason, at: moment.at });
-            self.enter(id, State::Dead);
-        } else {
-            let entry = &mut self.urls[id];
-            entry.band = Band::Returned;
-            entry.place = moment.at.as_millis();
-            self.enter(id, State::Pending);
-        }
-        Some(queue)
-    }
-
-    /// A retry, a scheduled URL or a next visit is due.
-    fn come_due(&mut self, id: EntryId, moment: Moment) -> Option<QueueId> {
-        if self.is_gone(id) {
-            self.urls[id].state = State::Done;
-            self.sweep(id);
-            return None;
-        }
-        let retry = self.urls[id].state == State::Retrying;
-        self.leave_untimed(id);
-        if retry {
-            let entry = &mut self.urls[id];
-            entry.band = Band::Returned;
-            entry.place = moment.at.as_millis();
-        } else {
-            self.place_as_admitted(id, moment.at);
-        }
-        self.enter(id, State::Pending);
-        let queue = self.urls[id].queue;
-        if self.queues[queue].bare {
-            self.queues[queue].freed = self.queues[queue].freed.max(moment);
-        }
-        Some(queue)
-    }
-
     /// Gives an entry the place of one admitted at this moment and scheduled for `scheduled`.
     pub(super) fn place_as_admitted(&mut self, id: EntryId, scheduled: Timestamp) {
         let rank = self.draw();
@@ -299,7 +198,7 @@ impl Crawl {
     }
 
     /// The same, once its timer has gone off or its lease is gone.
-    fn leave_untimed(&mut self, id: EntryId) {
+    pub(super) fn leave_untimed(&mut self, id: EntryId) {
         let entry = &self.urls[id];
         let state = entry.state;
         let queue = &mut self.queues[entry.queue];
@@ -348,6 +247,11 @@ impl Crawl {
     /// Frees the slot of an entry that is gone. It is counted nowhere any more.
     pub(super) fn sweep(&mut self, id: EntryId) {
         self.forget_timers(id);
+        self.discard(id);
+    }
+
+    /// The same, once its timer has gone off.
+    pub(super) fn discard(&mut self, id: EntryId) {
         self.dead_letters.remove(&id);
         self.urls.remove(id);
     }
@@ -392,35 +296,6 @@ impl Crawl {
             self.census.add(&mut self.queues[id], self.generation);
         }
         id
-    }
-
-    /// From when on charges count: since the present budget period began.
-    pub(super) fn charges_from(&self) -> Timestamp {
-        let began = self.period_began(self.settings.queue_budget_period);
-        if began > self.period_set.at { began } else { self.charged_before_period_set }
-    }
-
-    /// When the present period began, if periods are this long. They count from the crawl's start.
-    fn period_began(&self, period: Option<Duration>) -> Timestamp {
-        let Some(period) = period else { return self.started };
-        let length = (Timestamp::ZERO + period).as_millis().max(1);
-        let since = self.now.as_millis().saturating_sub(self.started.as_millis());
-        Timestamp::from_millis(self.started.as_millis() + since / length * length)
-    }
-
-    /// When the present period ends.
-    pub(super) fn period_ends(&self) -> Option<Timestamp> {
-        let period = self.settings.queue_budget_period?;
-        Some(self.period_began(Some(period)) + period)
-    }
-
-    /// Periods have another length from now on. What was spent so far counts until the first of them ends.
-    pub(super) fn period_changed(&mut self, before: Option<Duration>) {
-        let began = self.period_began(before);
-        if began > self.period_set.at {
-            self.charged_before_period_set = began;
-        }
-        self.period_set = self.this_moment();
     }
 
     /// Finishes the crawl if it has reached one of its limits.

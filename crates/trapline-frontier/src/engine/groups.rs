@@ -6,9 +6,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::crawl::Crawl;
 use super::line::Turn;
 use super::moment::Moment;
 use super::queues::QueueId;
+use super::timers::Event;
 
 /// Where a group lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -78,5 +80,127 @@ impl std::ops::Index<GroupId> for Groups {
 impl std::ops::IndexMut<GroupId> for Groups {
     fn index_mut(&mut self, id: GroupId) -> &mut Group {
         &mut self.groups[id.0 as usize]
+    }
+}
+
+impl Crawl {
+    /// Whether a group waits now. One without members has no timer to tell it that its wait is over.
+    pub(super) fn group_waits(&mut self, id: GroupId) -> bool {
+        let now = self.now;
+        let group = &mut self.groups[id];
+        if group.waits && group.timer.is_none() && group.next_fetch.at <= now {
+            group.waits = false;
+        }
+        group.waits
+    }
+
+    pub(super) fn join_group(&mut self, id: GroupId, partition: u32, turn: Turn) {
+        let waits = self.group_waits(id);
+        let group = &mut self.groups[id];
+        let active = usize::from(!turn.inactive);
+        if waits && active == 1 && self.queues[turn.queue].balance <= 0 {
+            group.spent.insert(turn.queue);
+        }
+        group.members.entry(partition).or_default().turns.insert(turn);
+        group.counts[active] += 1;
+        if waits {
+            self.census.held_by_groups[active] += 1;
+        }
+        self.choose_member(id, partition);
+        self.set_group_timer(id);
+    }
+
+    pub(super) fn leave_group(&mut self, id: GroupId, partition: u32, turn: &Turn) {
+        let group = &mut self.groups[id];
+        if let Some(members) = group.members.get_mut(&partition) {
+            members.turns.remove(turn);
+        }
+        let active = usize::from(!turn.inactive);
+        group.counts[active] -= 1;
+        group.spent.remove(&turn.queue);
+        if group.waits {
+            self.census.held_by_groups[active] -= 1;
+        }
+        self.choose_member(id, partition);
+        self.set_group_timer(id);
+    }
+
+    /// Lets the best member of a group stand in line, or none while the group waits.
+    fn choose_member(&mut self, id: GroupId, partition: u32) {
+        let group = &mut self.groups[id];
+        let waits = group.waits;
+        let Some(members) = group.members.get_mut(&partition) else { return };
+        let best = members.turns.first().filter(|_| !waits).cloned();
+        let line = self.lines.of(partition);
+        if members.in_line != best {
+            if let Some(old) = std::mem::replace(&mut members.in_line, best.clone()) {
+                line.leave(&old);
+            }
+            if let Some(new) = best {
+                line.join(new);
+            }
+        }
+        if members.turns.is_empty() {
+            group.members.remove(&partition);
+        }
+    }
+
+    /// A timer for the end of a group's wait, as long as a member waits for it.
+    fn set_group_timer(&mut self, id: GroupId) {
+        let group = &mut self.groups[id];
+        let timer = (group.waits && !group.members.is_empty()).then_some(group.next_fetch);
+        if group.timer == timer {
+            return;
+        }
+        if let Some(old) = std::mem::replace(&mut group.timer, timer) {
+            self.timers.cancel(old, Event::Group(id));
+        }
+        if let Some(new) = timer {
+            self.timers.set(new, Event::Group(id));
+        }
+    }
+
+    /// A group's wait has ended.
+    pub(super) fn wake_group(&mut self, id: GroupId) {
+        let group = &mut self.groups[id];
+        group.timer = None;
+        self.change_group(id, |group| group.waits = false);
+        let mut spent: Vec<_> = self.groups[id].spent.iter().copied().collect();
+        spent.sort_by(|a, b| self.queues[*a].age.cmp(&self.queues[*b].age));
+        for queue in spent {
+            self.refresh(queue);
+        }
+    }
+
+    /// A group is not to be fetched from before `until`.
+    pub(super) fn pace_group(&mut self, id: GroupId, until: Moment) {
+        let now = self.now;
+        if until.at < self.groups[id].next_fetch.at {
+            return;
+        }
+        self.group_waits(id);
+        self.change_group(id, |group| {
+            group.next_fetch = until;
+            group.waits |= until.at > now;
+        });
+    }
+
+    /// Changes whether and how long a group waits, and lets its members in line follow.
+    fn change_group(&mut self, id: GroupId, change: impl FnOnce(&mut Group)) {
+        let group = &mut self.groups[id];
+        let before = group.waits;
+        change(group);
+        for active in [0, 1] {
+            match (before, group.waits) {
+                (false, true) => self.census.held_by_groups[active] += group.counts[active],
+                (true, false) => self.census.held_by_groups[active] -= group.counts[active],
+                _ => {}
+            }
+        }
+        let partitions: Vec<u32> = group.members.keys().copied().collect();
+        for partition in partitions {
+            self.choose_member(id, partition);
+        }
+        self.set_group_timer(id);
     }
 }

@@ -7,6 +7,8 @@
 //! ordered set ([`mod@line`], [`timers`], [`order`]) and every count is kept as things change.
 
 mod admit;
+mod budgets;
+mod census;
 mod claim;
 mod crawl;
 mod groups;
@@ -14,6 +16,7 @@ mod jobs;
 mod line;
 mod moment;
 mod order;
+mod passing;
 mod queues;
 mod scan;
 mod serving;

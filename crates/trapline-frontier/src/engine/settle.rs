@@ -106,29 +106,6 @@ impl Crawl {
         entry.page = Some(Arc::new(PageRecord { visited: self.now, visit, visits, changes, next }));
     }
 
-    fn penalize(&mut self, id: EntryId) {
-        let (from, now, penalty) = (self.charges_from(), self.now, self.settings.error_penalty);
-        let queue = &mut self.queues[self.urls[id].queue];
-        queue.errors += 1;
-        queue.spend(from, now, penalty);
-        self.spent = self.spent.saturating_add(penalty);
-    }
-
-    /// Gives back what a grant cost. What was spent in an earlier period is not given back to this one.
-    fn refund(&mut self, id: QueueId, entry: EntryId, granted: Timestamp) {
-        let cost = self.urls[entry].cost;
-        let (from, now) = (self.charges_from(), self.now);
-        let queue = &mut self.queues[id];
-        queue.balance = queue.balance.saturating_add(i64::from(cost));
-        if granted >= from {
-            queue.refund(from, now, u64::from(cost));
-        }
-        self.spent = self.spent.saturating_sub(u64::from(cost));
-        if cost > 0 {
-            self.reconsider(id);
-        }
-    }
-
     /// The queue, and its group, wait: never less long than they already do.
     fn pace(&mut self, id: QueueId, granted: Timestamp, delay: Duration) {
         let from = match self.settings.pace {
