@@ -60,6 +60,12 @@ impl Preparer {
         }
     }
 
+    /// Uses this key for identities.
+    #[must_use]
+    pub fn with_key(self, key: IdentityKey) -> Self {
+        Self { key, ..self }
+    }
+
     /// Uses these rules for canonical forms.
     #[must_use]
     pub fn with_canonical(self, canonical: CanonicalRules) -> Self {

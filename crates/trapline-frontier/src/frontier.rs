@@ -51,8 +51,8 @@ pub struct FrontierBuilder {
     settings: Settings,
     partitions: u32,
     key: Option<IdentityKey>,
-    canonical: CanonicalRules,
-    queue_key: QueueKeyPolicy,
+    /// Without its key, which is known once the crawl is open.
+    preparer: Preparer,
 }
 
 impl Frontier {
@@ -63,8 +63,7 @@ impl Frontier {
             settings: Settings::default(),
             partitions: 256,
             key: None,
-            canonical: CanonicalRules::default(),
-            queue_key: QueueKeyPolicy::default(),
+            preparer: Preparer::new(IdentityKey::from_seed(0)),
         }
     }
 
@@ -116,6 +115,12 @@ impl Frontier {
     /// Claims URLs to fetch: `10`, or a [`Want`] with bounds.
     pub async fn claim(&self, now: Timestamp, want: impl Into<Want>) -> Result<Claimed, StoreError> {
         self.store.claim(Some(&self.crawl), now, &want.into()).await
+    }
+
+    /// Claims URLs of any crawl on the same store, the crawls taking turns. Settle each lease through a handle of its
+    /// crawl.
+    pub async fn claim_any(&self, now: Timestamp, want: impl Into<Want>) -> Result<Claimed, StoreError> {
+        self.store.claim(None, now, &want.into()).await
     }
 
     /// Says what became of leases, one answer each.
@@ -206,12 +211,22 @@ impl FrontierBuilder {
 
     /// What makes two URLs the same. Use the same rules whenever you open a crawl. Defaults to the standard ones.
     pub fn canonical(self, canonical: CanonicalRules) -> Self {
-        Self { canonical, ..self }
+        Self { preparer: self.preparer.with_canonical(canonical), ..self }
     }
 
     /// What makes two URLs share a queue. Use the same policy whenever you open a crawl. Defaults to the host.
     pub fn queue_key(self, queue_key: QueueKeyPolicy) -> Self {
-        Self { queue_key, ..self }
+        Self { preparer: self.preparer.with_queue_key(queue_key), ..self }
+    }
+
+    /// A rule of your own for what URLs cost, instead of the crawl's `cost`.
+    pub fn cost(self, cost: impl Fn(&Request) -> u32 + Send + Sync + 'static) -> Self {
+        Self { preparer: self.preparer.with_cost(cost), ..self }
+    }
+
+    /// A rule of your own for the classes of URLs, lower first, instead of the crawl's `class`.
+    pub fn class(self, class: impl Fn(&Request) -> u8 + Send + Sync + 'static) -> Self {
+        Self { preparer: self.preparer.with_class(class), ..self }
     }
 
     /// Opens the crawl on a store of its own, and creates it if it is new there.
@@ -226,8 +241,8 @@ impl FrontierBuilder {
         store.steer(&self.crawl, now, Steer::Crawl(CrawlChange::Create(new))).await?;
         // If the crawl was there before, its key is the one that counts.
         let key = report(&*store, &self.crawl, now).await?.key;
-        let preparer = Preparer::new(key).with_canonical(self.canonical).with_queue_key(self.queue_key);
-        Ok(Frontier { store, crawl: Arc::from(self.crawl), preparer: Arc::new(preparer) })
+        let preparer = Arc::new(self.preparer.with_key(key));
+        Ok(Frontier { store, crawl: Arc::from(self.crawl), preparer })
     }
 }
 
