@@ -16,6 +16,13 @@ use crate::report::QueueState;
 impl Crawl {
     /// A queue finds its state.
     pub(super) fn refresh(&mut self, id: QueueId) {
+        if self.stays(id) {
+            let queue = &mut self.queues[id];
+            (queue.bare, queue.full) = (false, false);
+            self.census.remove(queue, self.generation);
+            self.census.add(queue, self.generation);
+            return;
+        }
         self.stand_down(id);
         self.census.remove(&self.queues[id], self.generation);
         let reconsidered = self.notice_reconsideration(id);
@@ -66,6 +73,21 @@ impl Crawl {
         self.set_queue_timer(id, timer);
         self.census.add(&mut self.queues[id], self.generation);
         self.stand_up(id);
+    }
+
+    /// Whether a queue that stands in line can stay where it is: the common case when it is given one more URL.
+    fn stays(&self, id: QueueId) -> bool {
+        let queue = &self.queues[id];
+        let stands = match queue.standing {
+            Standing::Nowhere => false,
+            Standing::InLine | Standing::InGroup => true,
+            Standing::Aside(generation) => generation == self.generation,
+        };
+        stands
+            && !queue.order.is_empty()
+            && !queue.is_full(&self.settings)
+            && queue.blocked.at.max(queue.next_fetch.at) <= self.now
+            && (!queue.active || queue.balance > 0)
     }
 
     /// Ends a session: the queue goes behind all inactive ones of its precedence. It must not stand in line.
