@@ -1,5 +1,6 @@
 //! The binary: configuration, wiring, commands. It alone knows which adapters exist.
 
+mod demo_command;
 mod frontier_command;
 mod store_url;
 mod url_command;
@@ -21,12 +22,14 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    Demo(demo_command::DemoArgs),
     Frontier(frontier_command::FrontierCommand),
     Url(url_command::UrlCommand),
 }
 
 fn main() -> ExitCode {
     match Cli::parse().command {
+        Command::Demo(args) => demo_command::run(&args),
         Command::Frontier(command) => frontier_command::run(&command),
         Command::Url(command) => url_command::run(&command),
     }

@@ -1,4 +1,5 @@
 //! What the built binary does, seen from outside: arguments and standard input in, output and exit code out.
 
+mod demo;
 mod frontier;
 mod url;

@@ -1,0 +1,2 @@
+//! The integration tests of the simulation, in one binary.
+mod crawl;
