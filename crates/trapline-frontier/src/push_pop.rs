@@ -166,6 +166,7 @@ impl<F: PushPop> State<F> {
                 request: Arc::clone(&candidate.request),
                 deadline,
                 delivery: 1,
+                retries: 0,
                 cost: candidate.cost.unwrap_or(1),
                 page: None,
             });

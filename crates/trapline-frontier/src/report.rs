@@ -268,6 +268,8 @@ pub struct UrlReport {
     pub class: u8,
     /// Its cost.
     pub cost: u32,
+    /// Why it ended, if it is dead or disregarded and a reason was given.
+    pub reason: Option<String>,
     /// When it is due, if later: a retry or a next visit.
     pub due: Option<Timestamp>,
     /// What the last visit left.

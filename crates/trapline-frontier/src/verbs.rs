@@ -121,6 +121,8 @@ pub struct Lease {
     pub deadline: Timestamp,
     /// The how-manieth delivery in a row this is, counting those that expired; 1 unless one did.
     pub delivery: u32,
+    /// How often in a row it was settled as a retry.
+    pub retries: u32,
     /// What it cost the queue.
     pub cost: u32,
     /// What the last visit left.

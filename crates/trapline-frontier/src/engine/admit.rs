@@ -81,6 +81,7 @@ impl Crawl {
             lease: 0,
             cost,
             expiries: 0,
+            retries: 0,
             purges: 0,
             deletions: self.queues[queue].deletions,
             class,

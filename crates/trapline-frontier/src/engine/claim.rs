@@ -179,7 +179,8 @@ impl Crawl {
             identity: entry.identity,
             request: Arc::clone(&entry.request),
             deadline: deadline.at,
-            delivery: entry.expiries + 1,
+            delivery: entry.expiries.saturating_add(1),
+            retries: entry.retries,
             cost: entry.cost,
             page: entry.page.clone(),
         });

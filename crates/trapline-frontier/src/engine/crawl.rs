@@ -42,6 +42,8 @@ pub(super) struct Crawl {
     pub(super) timers: Timers,
     pub(super) leases: BTreeMap<u64, Grant>,
     pub(super) dead_letters: BTreeMap<EntryId, Death>,
+    /// Why URLs were disregarded, where a reason was given.
+    pub(super) disregards: BTreeMap<EntryId, String>,
     pub(super) notes: BTreeMap<String, StoredNote>,
     pub(super) jobs: Jobs,
 
@@ -108,6 +110,7 @@ impl Crawl {
             timers: Timers::default(),
             leases: BTreeMap::new(),
             dead_letters: BTreeMap::new(),
+            disregards: BTreeMap::new(),
             notes: BTreeMap::new(),
             jobs: Jobs::default(),
             generation: 0,
@@ -211,7 +214,10 @@ impl Crawl {
                 queue.done -= 1;
                 queue.visits -= 1;
             }
-            State::Disregarded => queue.disregarded -= 1,
+            State::Disregarded => {
+                queue.disregarded -= 1;
+                self.disregards.remove(&id);
+            }
             State::Dead => {
                 queue.dead -= 1;
                 self.dead_letters.remove(&id);
@@ -253,6 +259,7 @@ impl Crawl {
     /// The same, once its timer has gone off.
     pub(super) fn discard(&mut self, id: EntryId) {
         self.dead_letters.remove(&id);
+        self.disregards.remove(&id);
         self.urls.remove(id);
     }
 

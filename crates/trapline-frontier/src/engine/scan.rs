@@ -212,6 +212,7 @@ impl Crawl {
                 key: None,
                 class: 0,
                 cost: 0,
+                reason: None,
                 due: None,
                 page: None,
             },
@@ -227,9 +228,15 @@ impl Crawl {
             key: Some(Arc::clone(&self.queue_of_entry(id).key)),
             class: entry.class,
             cost: entry.cost,
+            reason: self.reason(id),
             due: self.urls.due_at(id),
             page: entry.page.clone(),
         }
+    }
+
+    fn reason(&self, id: EntryId) -> Option<String> {
+        let dead = self.dead_letters.get(&id).map(|death| &death.reason);
+        dead.or_else(|| self.disregards.get(&id)).cloned()
     }
 
     pub(super) fn stats(&self) -> Stats {

@@ -48,8 +48,11 @@ impl Crawl {
             return (Answer::Renewed, false);
         }
         self.leave(id);
-        if outcome != Outcome::Release {
-            self.urls[id].expiries = 0;
+        let entry = &mut self.urls[id];
+        match outcome {
+            Outcome::Release | Outcome::Renew { .. } => {}
+            Outcome::Retry { .. } => (entry.expiries, entry.retries) = (0, entry.retries.saturating_add(1)),
+            _ => (entry.expiries, entry.retries) = (0, 0),
         }
         match outcome {
             Outcome::Done { visit, next } => {
@@ -82,7 +85,10 @@ impl Crawl {
                 self.enter(id, State::Dead);
                 (Answer::Dead, false)
             }
-            Outcome::Disregard { .. } => {
+            Outcome::Disregard { reason } => {
+                if !reason.is_empty() {
+                    self.disregards.insert(id, reason);
+                }
                 self.enter(id, State::Disregarded);
                 (Answer::Disregarded, true)
             }

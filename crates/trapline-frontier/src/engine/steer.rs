@@ -152,7 +152,7 @@ impl Crawl {
             DeadChange::Replay if self.is_finished() => {}
             DeadChange::Replay => {
                 self.leave(id);
-                self.urls[id].expiries = 0;
+                (self.urls[id].expiries, self.urls[id].retries) = (0, 0);
                 self.place_as_admitted(id, self.now);
                 self.enter(id, State::Pending);
             }

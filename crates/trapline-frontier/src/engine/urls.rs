@@ -100,6 +100,8 @@ pub(super) struct Entry {
     pub(super) cost: u32,
     /// Leases that expired in a row.
     pub(super) expiries: u32,
+    /// Retries in a row.
+    pub(super) retries: u32,
     /// The queue's counts of purges and deletions when it came in: if they are higher by now, it is gone and
     /// only its slot remains to be swept.
     pub(super) purges: u32,

@@ -11,10 +11,10 @@ fn replay(script: &[u8], arguments: &[&str]) -> Output {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .unwrap();
+        .expect("the binary runs");
     // A command that refuses its arguments may not read at all.
-    let _ = child.stdin.take().unwrap().write_all(script);
-    child.wait_with_output().unwrap()
+    let _ = child.stdin.take().expect("it is piped").write_all(script);
+    child.wait_with_output().expect("it ends")
 }
 
 fn check(script: &str, arguments: &[&str], code: i32, out: &str, error: &str) {
