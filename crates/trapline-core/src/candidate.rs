@@ -22,6 +22,8 @@ pub struct Candidate {
     pub terms: Terms,
     /// If the URL is known and pending, move it to this class if that is better.
     pub improve: bool,
+    /// Skip the seen check, as the request says: kept here so that a known URL is recognized without its request.
+    pub dont_filter: bool,
     /// If set, this is no wish but a statement about the URL.
     pub statement: Option<Statement>,
 }

@@ -125,6 +125,7 @@ impl Preparer {
             cost: self.cost.as_ref().map(|cost| cost(&request)),
             terms: Terms::default(),
             improve: false,
+            dont_filter: request.dont_filter,
             statement: None,
             request: Arc::new(request),
         })

@@ -26,14 +26,10 @@ impl Crawl {
             self.restate(candidate, statement, deferred);
             return Admission::Restated;
         }
-        let cost = candidate.cost.unwrap_or_else(|| self.settings.cost.cost(&candidate.request));
-        let class = candidate.class.unwrap_or_else(|| self.settings.class.class(&candidate.request, cost));
-        if !candidate.request.dont_filter
+        if !candidate.dont_filter
             && let Some(known) = self.find_url(candidate.identity)
         {
-            let entry = &self.urls[known];
-            if candidate.improve && entry.state.is_pending() && class < entry.class {
-                self.move_to_class(known, class);
+            if candidate.improve && self.improve(known, candidate) {
                 return Admission::Rescored;
             }
             return Admission::Known;
@@ -41,6 +37,7 @@ impl Crawl {
         if let Some(refusal) = self.refusal(candidate) {
             return Admission::Refused(refusal);
         }
+        let (cost, class) = self.price(candidate);
         let queue = self.queue_of(&candidate.key);
         self.take_terms(queue, &candidate.terms, false);
         let id = self.new_entry(candidate, queue, class, cost);
@@ -48,6 +45,35 @@ impl Crawl {
         self.enter(id, State::Pending);
         self.supply(queue, deferred);
         Admission::Added
+    }
+
+    /// What a candidate costs and which class it has: its own, or what the crawl's policies say.
+    fn price(&self, candidate: &Candidate) -> (u32, u8) {
+        let cost = candidate.cost.unwrap_or_else(|| self.settings.cost.cost(&candidate.request));
+        let class = candidate.class.unwrap_or_else(|| self.settings.class.class(&candidate.request, cost));
+        (cost, class)
+    }
+
+    /// Moves a pending URL to the better class its candidate asks for; answers whether it is one.
+    fn improve(&mut self, known: EntryId, candidate: &Candidate) -> bool {
+        let (_, class) = self.price(candidate);
+        let entry = &self.urls[known];
+        let better = entry.state.is_pending() && class < entry.class;
+        if better {
+            self.move_to_class(known, class);
+        }
+        better
+    }
+
+    /// Looks a whole batch up once before it is admitted, each URL and its queue. The answers only size the tables;
+    /// the point is that these look-ups do not wait for one another, while those of the admission itself, one
+    /// after the other, then find everything in the cache.
+    pub(super) fn warm(&mut self, batch: &[Candidate]) {
+        let new: Vec<&Candidate> =
+            batch.iter().filter(|candidate| self.urls.newest(candidate.identity).is_none()).collect();
+        let new_queues = new.iter().filter(|candidate| self.queues.find(&candidate.key).is_none()).count();
+        self.urls.make_room(new.len());
+        self.queues.make_room(new_queues);
     }
 
     /// Why a new URL is not to be taken.
@@ -103,8 +129,7 @@ impl Crawl {
 
     /// Takes over what a caller knows of a URL. All entries of the URL become one, and any lease of it ends.
     fn restate(&mut self, candidate: &Candidate, statement: Statement, deferred: Option<QueueId>) {
-        let cost = candidate.cost.unwrap_or_else(|| self.settings.cost.cost(&candidate.request));
-        let class = candidate.class.unwrap_or_else(|| self.settings.class.class(&candidate.request, cost));
+        let (cost, class) = self.price(candidate);
         let mut touched = Vec::new();
         let mut page = None;
         for entry in self.find_all(candidate.identity) {

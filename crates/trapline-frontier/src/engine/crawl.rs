@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use hashbrown::HashMap;
 use trapline_core::{Identity, IdentityKey, Timestamp};
 
 use super::census::Census;
@@ -40,12 +41,16 @@ pub(super) struct Crawl {
     /// One line a partition.
     pub(super) lines: Lines,
     pub(super) timers: Timers,
-    pub(super) leases: BTreeMap<u64, Grant>,
+    /// By their numbers, which nobody outside chooses.
+    pub(super) leases: HashMap<u64, Grant, foldhash::fast::FixedState>,
     pub(super) dead_letters: BTreeMap<EntryId, Death>,
     /// Why URLs were disregarded, where a reason was given.
     pub(super) disregards: BTreeMap<EntryId, String>,
     pub(super) notes: BTreeMap<String, StoredNote>,
     pub(super) jobs: Jobs,
+    /// How many purges and deletions have left entries behind that are not swept yet. While there are none, no
+    /// entry can be gone, and nobody needs to look.
+    pub(super) unswept: u64,
 
     /// Which reconsideration of retired queues holds: those that retired in an earlier one are not retired.
     pub(super) generation: u64,
@@ -108,11 +113,12 @@ impl Crawl {
             groups: Groups::default(),
             lines: Lines::new(new.partitions),
             timers: Timers::default(),
-            leases: BTreeMap::new(),
+            leases: HashMap::default(),
             dead_letters: BTreeMap::new(),
             disregards: BTreeMap::new(),
             notes: BTreeMap::new(),
             jobs: Jobs::default(),
+            unswept: 0,
             generation: 0,
             reconsidered: Vec::new(),
             period_set: Moment { at: now, rank: 0 },
@@ -245,6 +251,9 @@ impl Crawl {
 
     /// Whether an entry was purged or deleted with its queue, and only waits to be swept.
     pub(super) fn is_gone(&self, id: EntryId) -> bool {
+        if self.unswept == 0 {
+            return false;
+        }
         let entry = &self.urls[id];
         let queue = &self.queues[entry.queue];
         entry.deletions != queue.deletions || entry.state.is_pending() && entry.purges != queue.purges

@@ -73,7 +73,11 @@ impl Crawl {
             job.affected += u64::from(self.work_on(&job.task, job.before, EntryId(slot)));
         }
         job.passed = end;
-        end == job.total
+        let done = end == job.total;
+        if done && matches!(job.task, Task::Sweep { .. }) {
+            self.unswept -= 1;
+        }
+        done
     }
 
     /// Does to one entry what a task says; answers whether that changed anything.

@@ -54,6 +54,7 @@ impl Engine {
     ) -> Result<Vec<Admission>, StoreError> {
         let crawl = self.crawl(crawl, "admit")?;
         crawl.advance(now);
+        crawl.warm(batch);
         Ok(batch.iter().map(|candidate| crawl.admit(candidate, None)).collect())
     }
 

@@ -18,10 +18,16 @@ use crate::settings::Order as Setting;
 pub(super) struct Order {
     /// The lane of the best class; without a first entry if there is none.
     best: Lane,
+    len: u32,
+    /// What few queues need. Boxed, because there may be millions of queues.
+    more: Option<Box<More>>,
+}
+
+#[derive(Debug, Default)]
+struct More {
     /// The other lanes, the best of them last.
     rest: Vec<Lane>,
     tree: BTreeMap<Spot, EntryId>,
-    len: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -41,7 +47,7 @@ impl Lane {
 
 impl Default for Order {
     fn default() -> Self {
-        Self { best: Lane::EMPTY, rest: Vec::new(), tree: BTreeMap::new(), len: 0 }
+        Self { best: Lane::EMPTY, len: 0, more: None }
     }
 }
 
@@ -116,7 +122,7 @@ impl Order {
             }
         }
         urls[id].in_tree = true;
-        self.tree.insert(spot(setting, &urls[id]), id);
+        self.more().tree.insert(spot(setting, &urls[id]), id);
     }
 
     /// Takes an entry out, wherever it stands.
@@ -124,7 +130,7 @@ impl Order {
         self.len -= 1;
         let entry = &urls[id];
         if entry.in_tree {
-            let removed = self.tree.remove(&spot(setting, entry));
+            let removed = self.more().tree.remove(&spot(setting, entry));
             debug_assert_eq!(removed, Some(id));
             return;
         }
@@ -146,7 +152,9 @@ impl Order {
     /// The next URL.
     pub(super) fn first(&self, setting: Setting, urls: &Urls) -> Option<EntryId> {
         let from_lane = self.best.first.some();
-        let Some((best, &from_tree)) = self.tree.first_key_value() else { return from_lane };
+        let Some((best, &from_tree)) = self.more.as_ref().and_then(|more| more.tree.first_key_value()) else {
+            return from_lane;
+        };
         match from_lane {
             Some(id) if spot(setting, &urls[id]) < *best => Some(id),
             _ => Some(from_tree),
@@ -158,27 +166,33 @@ impl Order {
         if self.best.is_empty() {
             self.best = Lane { class, ..Lane::EMPTY };
         } else if class < self.best.class {
-            self.rest.push(self.best);
+            let best = self.best;
+            self.more().rest.push(best);
             self.best = Lane { class, ..Lane::EMPTY };
         } else if class > self.best.class {
-            let index = match self.rest.binary_search_by(|lane| class.cmp(&lane.class)) {
+            let rest = &mut self.more().rest;
+            let index = match rest.binary_search_by(|lane| class.cmp(&lane.class)) {
                 Ok(index) => index,
                 Err(index) => {
-                    self.rest.insert(index, Lane { class, ..Lane::EMPTY });
+                    rest.insert(index, Lane { class, ..Lane::EMPTY });
                     index
                 }
             };
-            return &mut self.rest[index];
+            return &mut rest[index];
         }
         &mut self.best
     }
 
     fn drop_lane(&mut self, class: u8) {
         if self.best.class == class {
-            self.best = self.rest.pop().unwrap_or(Lane::EMPTY);
+            self.best = self.more.as_mut().and_then(|more| more.rest.pop()).unwrap_or(Lane::EMPTY);
         } else {
-            self.rest.retain(|lane| lane.class != class);
+            self.more().rest.retain(|lane| lane.class != class);
         }
+    }
+
+    fn more(&mut self) -> &mut More {
+        self.more.get_or_insert_default()
     }
 }
 

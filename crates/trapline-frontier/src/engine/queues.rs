@@ -30,7 +30,8 @@ const DEFAULT_PRECEDENCE: u8 = 3;
 pub(super) struct Queue {
     pub(super) key: Arc<str>,
     pub(super) partition: u32,
-    pub(super) terms: QueueTerms,
+    /// None until somebody sets one.
+    terms: Option<Box<QueueTerms>>,
     pub(super) group: Option<GroupId>,
 
     /// Its pending URLs that are due.
@@ -145,7 +146,7 @@ impl Queue {
         Self {
             key,
             partition,
-            terms: QueueTerms::default(),
+            terms: None,
             group: None,
             order: Order::default(),
             waiting: 0,
@@ -179,30 +180,34 @@ impl Queue {
         }
     }
 
+    fn term<T>(&self, of: impl FnOnce(&QueueTerms) -> Option<T>) -> Option<T> {
+        self.terms.as_deref().and_then(of)
+    }
+
     /// Pending URLs, due now or later.
     pub(super) fn pending(&self) -> u32 {
         self.order.len() + self.waiting
     }
 
     pub(super) fn precedence(&self) -> u8 {
-        self.terms.precedence.value.unwrap_or(DEFAULT_PRECEDENCE)
+        self.term(|terms| terms.precedence.value).unwrap_or(DEFAULT_PRECEDENCE)
     }
 
     pub(super) fn budget(&self, settings: &Settings) -> Option<u64> {
-        let budget = self.terms.queue_budget.value.or(settings.queue_budget)?;
+        let budget = self.term(|terms| terms.queue_budget.value).or(settings.queue_budget)?;
         (budget != NO_BUDGET).then_some(budget)
     }
 
     pub(super) fn balance_replenish(&self, settings: &Settings) -> u64 {
-        self.terms.balance_replenish.value.unwrap_or(settings.balance_replenish)
+        self.term(|terms| terms.balance_replenish.value).unwrap_or(settings.balance_replenish)
     }
 
     pub(super) fn delay(&self, settings: &Settings) -> Duration {
-        self.terms.delay.value.unwrap_or(settings.delay)
+        self.term(|terms| terms.delay.value).unwrap_or(settings.delay)
     }
 
     pub(super) fn concurrency(&self, settings: &Settings) -> u32 {
-        self.terms.concurrency.value.unwrap_or(settings.concurrency)
+        self.term(|terms| terms.concurrency.value).unwrap_or(settings.concurrency)
     }
 
     /// Whether as much is leased as may be.
@@ -239,7 +244,7 @@ impl Queue {
         let replenish = self.balance_replenish(settings);
         let delay = self.delay(settings);
         let concurrency = self.concurrency(settings);
-        let own = &mut self.terms;
+        let own = self.terms.get_or_insert_default();
         let mut changed = own.precedence.take(terms.precedence, by_operator, precedence);
         changed |= own.queue_budget.take(terms.queue_budget, by_operator, budget);
         changed |= own.balance_replenish.take(terms.balance_replenish, by_operator, replenish);
@@ -250,8 +255,9 @@ impl Queue {
 
     /// Whether a group that a candidate or an operator names is to be taken on.
     pub(super) fn may_change_group(&mut self, by_operator: bool) -> bool {
-        let may = by_operator || !self.terms.group_by_operator;
-        self.terms.group_by_operator |= by_operator;
+        let terms = self.terms.get_or_insert_default();
+        let may = by_operator || !terms.group_by_operator;
+        terms.group_by_operator |= by_operator;
         may
     }
 
@@ -267,7 +273,7 @@ impl Queue {
             )
         };
         let before = of(self);
-        self.terms = QueueTerms::default();
+        self.terms = None;
         let after = of(self);
         TermsChanged { any: before != after, concurrency: before.4 != after.4 }
     }
@@ -292,6 +298,13 @@ impl Queues {
     pub(super) fn new(seed: u64) -> Self {
         let hasher = SeedableRandomState::with_seed(seed, SharedSeed::global_fixed());
         Self { queues: Vec::new(), by_key: HashTable::new(), hasher }
+    }
+
+    /// Makes room for so many more.
+    pub(super) fn make_room(&mut self, more: usize) {
+        let (queues, hasher) = (&self.queues, &self.hasher);
+        self.by_key.reserve(more, |id| hasher.hash_one(&*queues[id.0 as usize].key));
+        self.queues.reserve(more);
     }
 
     pub(super) fn find(&self, key: &str) -> Option<QueueId> {

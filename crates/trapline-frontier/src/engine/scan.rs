@@ -60,8 +60,9 @@ impl Crawl {
                 ))
             }
             Query::Leases => Rows::Leases(take_page(
-                self.leases.range(from..).map(|(id, grant)| (*id, (*id, grant))),
-                |(id, grant)| {
+                self.leases_from(from).into_iter().map(|id| (id, id)),
+                |id| {
+                    let grant = &self.leases[&id];
                     let entry = &self.urls[grant.entry];
                     (!self.is_gone(grant.entry)).then(|| LeaseReport {
                         id: LeaseId(id),
@@ -114,6 +115,13 @@ impl Crawl {
             Query::Jobs => Rows::Jobs(self.job_reports().collect()),
         };
         Page { rows, cursor }
+    }
+
+    /// The numbers of all leases from one on, in order.
+    fn leases_from(&self, from: u64) -> Vec<u64> {
+        let mut ids: Vec<u64> = self.leases.keys().copied().filter(|id| *id >= from).collect();
+        ids.sort_unstable();
+        ids
     }
 
     fn report(&self) -> CrawlReport {

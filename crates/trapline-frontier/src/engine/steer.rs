@@ -70,6 +70,7 @@ impl Crawl {
         queue.waiting = 0;
         self.url_counts[UrlState::Pending as usize] -= affected;
         self.refresh(id);
+        self.unswept += 1;
         Steered { affected, ..self.begin(Task::Sweep { queue: id }) }
     }
 
@@ -94,6 +95,7 @@ impl Crawl {
         }
         self.refresh(id);
         let affected = counts.iter().map(|(_, count)| count).sum();
+        self.unswept += 1;
         Steered { affected, ..self.begin(Task::Sweep { queue: id }) }
     }
 

@@ -155,6 +155,12 @@ impl Urls {
         let _ = self.slots.try_reserve(room.saturating_sub(self.slots.len()));
     }
 
+    /// Makes room for so many more.
+    pub(super) fn make_room(&mut self, more: usize) {
+        self.seen.reserve(more, |seen| seen.low);
+        self.slots.reserve(more);
+    }
+
     /// The newest entry of a URL.
     pub(super) fn newest(&self, identity: Identity) -> Option<EntryId> {
         self.seen.find(identity.0 as u64, |seen| seen.is(identity)).map(|seen| seen.newest)
