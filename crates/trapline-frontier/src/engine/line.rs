@@ -52,7 +52,12 @@ impl Line {
     }
 
     pub(super) fn leave(&mut self, turn: &Turn) {
-        let was_there = self.waiting.remove(turn);
+        // Usually it leaves because its turn has come, and the first is found without a search.
+        let was_there = if self.waiting.first() == Some(turn) {
+            self.waiting.pop_first().is_some()
+        } else {
+            self.waiting.remove(turn)
+        };
         debug_assert!(was_there, "{turn:?} did not stand in line");
     }
 
