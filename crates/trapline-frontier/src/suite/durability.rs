@@ -241,6 +241,29 @@ pub fn page_records_notes_and_dead_letters_survive<H: Harness>(harness: H) {
     );
 }
 
+/// Counts of retries and deliveries survive, and the reasons why URLs ended.
+pub fn counts_and_reasons_survive<H: Harness>(harness: H) {
+    survives(
+        harness,
+        "delay=0 lease=10s",
+        |trial| {
+            trial.add(START, &["http://a.example/", "http://b.example/", "http://c.example/"]);
+            let leases = trial.leases(START, 3);
+            trial.end(START, &leases[0], Outcome::Retry { at: START });
+            trial.end(START, &leases[1], Outcome::Disregard { reason: "robots.txt".to_owned() });
+            trial.dead(START, &leases[2], "404");
+            trial.one(START);
+        },
+        |trial, ()| {
+            let reason = |url| trial.url(at(1), url).reason;
+            assert_eq!(reason("http://b.example/").as_deref(), Some("robots.txt"));
+            assert_eq!(reason("http://c.example/").as_deref(), Some("404"));
+            let lease = trial.one(at(10));
+            assert_eq!((lease.delivery, lease.retries), (2, 1));
+        },
+    );
+}
+
 /// The crawl survives: its key, its settings, its pause, when it started.
 pub fn the_crawl_survives_with_its_settings<H: Harness>(harness: H) {
     survives(

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::Harness;
 use super::trial::{START, Trial, at, pages, secs};
 use crate::report::UrlState;
-use crate::verbs::{Answer, CrawlChange, Outcome, Settlement, Want};
+use crate::verbs::{Answer, CrawlChange, DeadChange, DeadLetters, Outcome, Settlement, Steer, Want};
 
 /// A lease's number is a fencing token: later ones of a URL are higher, and none comes twice in a store.
 pub fn numbers_never_repeat<H: Harness>(mut harness: H) {
@@ -95,6 +95,28 @@ pub fn a_retry_clears_the_count_of_deliveries<H: Harness>(mut harness: H) {
     assert_eq!(lease.delivery, 2, "a release does not clear it");
     trial.end(at(10), &lease, Outcome::Retry { at: at(10) });
     assert_eq!(trial.one(at(10)).delivery, 1);
+}
+
+/// Retries in a row are counted; a release, a renewal and an expiry leave the count, any other end clears it.
+pub fn retries_in_a_row_are_counted<H: Harness>(mut harness: H) {
+    let store = harness.open();
+    let trial = Trial::new(&harness, store, "lease=10s delay=0");
+    trial.add(START, &pages("a", 1));
+    let again = |now, retries, outcome| {
+        let lease = trial.one(now);
+        assert_eq!(lease.retries, retries, "before {outcome:?}");
+        trial.end(now, &lease, outcome);
+    };
+    again(START, 0, Outcome::Retry { at: START });
+    again(START, 1, Outcome::Retry { at: at(1) });
+    again(at(1), 2, Outcome::Release);
+    assert_eq!(trial.one(at(1)).retries, 2);
+    let visit = crate::verbs::Visit::default();
+    again(at(11), 2, Outcome::Done { visit, next: Some(at(11)) });
+    again(at(11), 0, Outcome::Retry { at: at(11) });
+    again(at(11), 1, Outcome::Dead { reason: "gone".to_owned() });
+    trial.steer(at(11), Steer::Dead(DeadLetters::All, DeadChange::Replay));
+    again(at(11), 0, Outcome::done());
 }
 
 /// A renewal sets the deadline anew, counted from now, and nothing else.

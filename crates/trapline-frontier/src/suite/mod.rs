@@ -156,6 +156,7 @@ macro_rules! store_suite_cases {
                 terms_survive_with_who_set_them,
                 budgets_survive,
                 page_records_notes_and_dead_letters_survive,
+                counts_and_reasons_survive,
                 the_crawl_survives_with_its_settings,
                 the_end_of_a_crawl_survives,
                 time_does_not_go_back,
@@ -193,6 +194,7 @@ macro_rules! store_suite_cases {
                 a_lease_expires_at_its_deadline,
                 deliveries_are_counted,
                 a_retry_clears_the_count_of_deliveries,
+                retries_in_a_row_are_counted,
                 a_renewal_moves_the_deadline,
                 a_lease_belongs_to_its_crawl,
                 any_handle_may_settle,
@@ -237,6 +239,7 @@ macro_rules! store_suite_cases {
                 release_and_disregard_give_the_cost_back,
                 #[ignore = "the engine refunds the cost of what the links made of the URL"]
                 a_refund_is_what_the_lease_cost,
+                a_url_that_ended_says_why,
                 a_retry_in_the_past_is_due_at_once,
             }
             steering {

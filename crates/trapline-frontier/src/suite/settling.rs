@@ -7,7 +7,7 @@ use trapline_core::{Candidate, Request, Statement, Timestamp};
 use super::Harness;
 use super::trial::{START, Trial, at, pages, secs, visit};
 use crate::report::{QueueState, UrlState};
-use crate::verbs::{Admission, Answer, LeaseId, NoteWrite, Outcome, Refusal, Settlement};
+use crate::verbs::{Admission, Answer, LeaseId, NoteWrite, Outcome, QueueChange, Refusal, Settlement};
 
 fn note(key: &str, value: &[u8]) -> NoteWrite {
     NoteWrite { key: key.to_owned(), value: Some(value.to_vec()), expires: None }
@@ -241,6 +241,44 @@ pub fn a_refund_is_what_the_lease_cost<H: Harness>(mut harness: H) {
         vec![Candidate { statement: Some(Statement::Done), cost: Some(100), ..trial.get(&url) }];
     trial.settle_one(START, settlement);
     assert_eq!(trial.queue(START, "a.example").spent, 1);
+}
+
+/// What ended without success says why, as long as that is its state.
+pub fn a_url_that_ended_says_why<H: Harness>(mut harness: H) {
+    let store = harness.open();
+    let trial = Trial::new(&harness, store, "delay=0");
+    let end = |url: &str, outcome: Outcome| {
+        trial.add(START, &[url]);
+        trial.end(START, &trial.one(START), outcome);
+        trial.url(START, url).reason
+    };
+    let dead = |reason: &str| Outcome::Dead { reason: reason.to_owned() };
+    let disregard = |reason: &str| Outcome::Disregard { reason: reason.to_owned() };
+    let why = |reason: &str| Some(reason.to_owned());
+    assert_eq!(end("http://a.example/1", dead("404")), why("404"));
+    assert_eq!(end("http://a.example/2", disregard("robots.txt")), why("robots.txt"));
+    assert_eq!(end("http://a.example/3", disregard("")), None);
+    assert_eq!(end("http://a.example/4", Outcome::done()), None);
+    let mut listed: Vec<_> =
+        trial.known(START, None, None, None, 9).into_iter().map(|url| url.reason).collect();
+    listed.sort();
+    assert_eq!(listed, [None, None, why("404"), why("robots.txt")]);
+    // Whatever takes its place begins without a reason.
+    for url in ["http://a.example/1", "http://a.example/2"] {
+        trial.wait(trial.frontier.forget(START, url)).expect("forget");
+        trial.add(START, &[url]);
+        assert_eq!(trial.url(START, url).reason, None, "{url}");
+        trial.end(START, &trial.one(START), disregard("again"));
+    }
+    let restated = Candidate { statement: Some(Statement::Done), ..trial.get("http://a.example/1") };
+    trial.admit_one(START, restated);
+    assert_eq!(trial.url(START, "http://a.example/1").reason, None);
+    trial.steer_queue(START, "a.example", QueueChange::Delete);
+    trial.finish_jobs(START);
+    for number in 1..5 {
+        let reason = end(&format!("http://b.example/{number}"), disregard(""));
+        assert_eq!(reason, None, "{number}");
+    }
 }
 
 /// A retry at a time that has passed is due at once, and goes first.

@@ -17,7 +17,6 @@ pub fn an_earlier_now_counts_as_the_latest_seen<H: Harness>(mut harness: H) {
     assert_eq!(trial.live(START, 9)[0].granted, at(100));
     trial.done(at(1), &lease);
     assert_eq!(trial.queue(START, "a.example").next_fetch, Some(at(110)));
-    assert_eq!(trial.url(START, "http://a.example/1").page, None, "a bare done leaves no record");
     trial.one(at(110));
     assert_eq!(trial.queue(at(3), "a.example").state, QueueState::Busy);
 }

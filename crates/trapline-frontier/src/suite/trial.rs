@@ -274,25 +274,35 @@ impl<'h, H: Harness> Trial<'h, H> {
         })
     }
 
+    /// The live leases, by number: the order in which a store lists them is its own.
     pub(super) fn live(&self, now: Timestamp, limit: usize) -> Vec<LeaseReport> {
-        self.walk(now, Query::Leases, limit, |rows| match rows {
+        let mut leases = self.walk(now, Query::Leases, limit, |rows| match rows {
             Rows::Leases(leases) => Some(leases),
             _ => None,
-        })
+        });
+        leases.sort_by_key(|lease| lease.id);
+        leases
     }
 
+    /// The dead letters, by URL.
     pub(super) fn dead_letters(&self, now: Timestamp, limit: usize) -> Vec<DeadLetter> {
-        self.walk(now, Query::Dead, limit, |rows| match rows {
+        let mut dead = self.walk(now, Query::Dead, limit, |rows| match rows {
             Rows::Dead(dead) => Some(dead),
             _ => None,
-        })
+        });
+        dead.sort_by(|a, b| a.request.url.cmp(&b.request.url));
+        dead
     }
 
+    /// The notes whose key begins so, by key.
     pub(super) fn notes(&self, now: Timestamp, prefix: &str, limit: usize) -> Vec<Note> {
-        self.walk(now, Query::Notes { prefix: prefix.to_owned() }, limit, |rows| match rows {
+        let query = Query::Notes { prefix: prefix.to_owned() };
+        let mut notes = self.walk(now, query, limit, |rows| match rows {
             Rows::Notes(notes) => Some(notes),
             _ => None,
-        })
+        });
+        notes.sort_by(|a, b| a.key.cmp(&b.key));
+        notes
     }
 
     pub(super) fn jobs(&self, now: Timestamp) -> Vec<JobReport> {
