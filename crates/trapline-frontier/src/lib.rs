@@ -15,6 +15,8 @@ mod report;
 pub mod script;
 mod settings;
 mod store;
+#[cfg(feature = "suite")]
+pub mod suite;
 mod verbs;
 
 pub use frontier::{Frontier, FrontierBuilder};

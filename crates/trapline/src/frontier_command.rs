@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use trapline_frontier::script::{self, RunError, Script, Step, Verb, Verdict};
+use trapline_frontier::script::{self, RunError, Script, Step, Verb};
 
 use crate::store_url;
 
@@ -83,8 +83,8 @@ impl Replay {
         for (name, value) in &script.settings {
             print(&format!("set {name} {value}"));
         }
-        let played = script::run(&script, store, None, |step, answer, verdict| {
-            print(&describe(step, answer, verdict));
+        let played = script::run(&script, store, None, |step, answer, _| {
+            print(&step.describe(answer));
         });
         let different = pollster::block_on(played).map_err(|error| format!("{name}: {error}"))?;
         let compared = script.steps.iter().filter(|step| step.expected.is_some()).count();
@@ -95,17 +95,6 @@ impl Replay {
             eprintln!("{name}: {} of {compared} compared differed", lines(different));
         }
         Ok(different)
-    }
-}
-
-/// A line of the script with what really came back, and what was expected if that is something else.
-fn describe(step: &Step, answer: &str, verdict: &Verdict) -> String {
-    let played = Step { expected: Some(answer.to_owned()), ..step.clone() };
-    match (verdict, &step.expected) {
-        (Verdict::Different, Some(expected)) => {
-            format!("{played}   # line {}: expected `{expected}`", step.line)
-        }
-        _ => played.to_string(),
     }
 }
 

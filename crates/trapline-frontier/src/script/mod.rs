@@ -14,7 +14,7 @@ use std::time::Duration;
 use trapline_core::{Statement, Terms, Timestamp};
 
 pub use parse::{ScriptError, parse};
-pub use run::{Player, Reopen, RunError, Verdict, run};
+pub use run::{LeftPlayer, Player, Reopen, RunError, Verdict, run};
 
 /// A whole script.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -57,38 +57,73 @@ pub enum Verdict {
 pub async fn run(
     script: &Script,
     store: Arc<dyn Store>,
-    reopen: Option<Box<dyn Reopen>>,
+    mut reopen: Option<Box<dyn Reopen>>,
     mut watch: impl FnMut(&Step, &str, &Verdict),
 ) -> Result<usize, RunError> {
     let mut player = Player::start(store, "trace", &script.settings).await?;
-    player.reopen = reopen;
     let mut different = 0;
     for step in &script.steps {
-        let answer = player.play(step.at, &step.verb).await?;
-        let verdict = judge(step, &answer);
+        let answer = match (&step.verb, &mut reopen) {
+            (Verb::Restart, Some(reopen)) => {
+                let left = player.leave();
+                player = left.resume(reopen.restart().await?).await?;
+                "ok".to_owned()
+            }
+            (Verb::Crash, Some(reopen)) => {
+                let left = player.leave();
+                player = left.resume(reopen.crash().await?).await?;
+                "ok".to_owned()
+            }
+            (verb, _) => player.play(step.at, verb).await?,
+        };
+        let verdict = step.judge(&answer);
         different += usize::from(verdict == Verdict::Different);
         watch(step, &answer, &verdict);
     }
     Ok(different)
 }
 
-/// Compares what came back with what was expected. Queues and crawls may be described in part.
-fn judge(step: &Step, answer: &str) -> Verdict {
-    let Some(expected) = &step.expected else { return Verdict::NotCompared };
-    let same = match step.verb {
-        Verb::Queue(_) | Verb::Crawl(CrawlVerb::Show) => {
-            let pairs: Vec<_> = answer.split_whitespace().collect();
-            expected.split_whitespace().all(|pair| pairs.contains(&pair))
+impl Step {
+    /// Compares what came back with what was expected. Queues and crawls may be described in part.
+    pub fn judge(&self, answer: &str) -> Verdict {
+        let Some(expected) = &self.expected else { return Verdict::NotCompared };
+        let same = match self.verb {
+            Verb::Queue(_) | Verb::Crawl(CrawlVerb::Show) => {
+                let pairs: Vec<_> = answer.split_whitespace().collect();
+                expected.split_whitespace().all(|pair| pairs.contains(&pair))
+            }
+            _ => expected.split_whitespace().eq(answer.split_whitespace()),
+        };
+        if same { Verdict::Same } else { Verdict::Different }
+    }
+
+    /// The line with what really came back, and what was expected if that is something else.
+    pub fn describe(&self, answer: &str) -> String {
+        let played = Step { expected: Some(answer.to_owned()), ..self.clone() };
+        match (self.judge(answer), &self.expected) {
+            (Verdict::Different, Some(expected)) => {
+                format!("{played}   # line {}: expected `{expected}`", self.line)
+            }
+            _ => played.to_string(),
         }
-        _ => expected.split_whitespace().eq(answer.split_whitespace()),
-    };
-    if same { Verdict::Same } else { Verdict::Different }
+    }
 }
 
 /// A crawl on which the verbs of a script are played one by one.
 pub struct Player {
     frontier: Frontier,
-    reopen: Option<Box<dyn Reopen>>,
+    memory: Memory,
+}
+
+/// A player that has left its store, so that the store can be closed: nobody holds it on behalf of the script.
+pub struct LeftPlayer {
+    crawl: String,
+    memory: Memory,
+}
+
+/// What a script can refer to later.
+#[derive(Default)]
+struct Memory {
     /// The leases in the order of their grants, with what they were for.
     granted: Vec<(LeaseId, Arc<Request>)>,
     /// Which of them is the newest of each URL.
@@ -110,10 +145,16 @@ impl Player {
         let builder =
             Frontier::builder(crawl).settings(crawl_settings).partitions(1).key(IdentityKey::from_seed(0));
         let frontier = builder.open_shared(store, Timestamp::ZERO).await?;
-        Ok(Self { frontier, reopen: None, granted: Vec::new(), newest: BTreeMap::new() })
+        Ok(Self { frontier, memory: Memory::default() })
     }
 
-    /// Plays one verb and answers what came back, as a script writes it.
+    /// Leaves the store, to go on with it once it was closed and opened again.
+    pub fn leave(self) -> LeftPlayer {
+        LeftPlayer { crawl: self.frontier.crawl().to_owned(), memory: self.memory }
+    }
+
+    /// Plays one verb and answers what came back, as a script writes it. Not `restart` and `crash`: whoever can
+    /// do those [leaves](Player::leave) and [resumes](LeftPlayer::resume).
     pub async fn play(&mut self, at: Timestamp, verb: &Verb) -> Result<String, RunError> {
         let frontier = &self.frontier;
         Ok(match verb {
@@ -162,8 +203,8 @@ impl Player {
                 Some(queue) => describe_queue(&queue),
                 None => "state=unknown".to_owned(),
             },
-            Verb::Restart => self.reopen(false).await?,
-            Verb::Crash => self.reopen(true).await?,
+            Verb::Restart => return Err(RunError::KeepsNothing("restart")),
+            Verb::Crash => return Err(RunError::KeepsNothing("crash")),
         })
     }
 
@@ -208,20 +249,21 @@ impl Player {
         };
         let leases = self.frontier.claim(at, want).await?.leases;
         for lease in &leases {
-            self.newest.insert(lease.identity, self.granted.len());
-            self.granted.push((lease.id, Arc::clone(&lease.request)));
+            self.memory.newest.insert(lease.identity, self.memory.granted.len());
+            self.memory.granted.push((lease.id, Arc::clone(&lease.request)));
         }
         let urls: Vec<_> = leases.iter().map(|lease| lease.request.url.as_str()).collect();
         Ok(urls.join(" "))
     }
 
     async fn settle(&self, at: Timestamp, settle: &Settle) -> Result<String, RunError> {
+        let Memory { granted, newest } = &self.memory;
         let number = match settle.lease {
             Some(number) => Some(number - 1),
-            None => self.identity(&settle.url).ok().and_then(|identity| self.newest.get(&identity).copied()),
+            None => self.identity(&settle.url).ok().and_then(|identity| newest.get(&identity).copied()),
         };
         // A lease never granted is as good as one long settled.
-        let Some((lease, request)) = number.and_then(|number| self.granted.get(number)) else {
+        let Some((lease, request)) = number.and_then(|number| granted.get(number)) else {
             return Ok(Answer::Stale.to_string());
         };
         let outcome = match &settle.outcome {
@@ -241,14 +283,13 @@ impl Player {
         let answers = self.frontier.settle(at, vec![settlement]).await?;
         answers.first().map(|settled| settled.answer.to_string()).ok_or_else(|| no_answer("settle").into())
     }
+}
 
-    async fn reopen(&mut self, crash: bool) -> Result<String, RunError> {
-        let word = if crash { "crash" } else { "restart" };
-        let reopen = self.reopen.as_mut().ok_or(RunError::KeepsNothing(word))?;
-        let store = if crash { reopen.crash().await? } else { reopen.restart().await? };
-        let builder = Frontier::builder(self.frontier.crawl());
-        self.frontier = builder.open_shared(store, Timestamp::ZERO).await?;
-        Ok("ok".to_owned())
+impl LeftPlayer {
+    /// Goes on where the player left, on the same store opened again.
+    pub async fn resume(self, store: Arc<dyn Store>) -> Result<Player, RunError> {
+        let frontier = Frontier::builder(self.crawl).open_shared(store, Timestamp::ZERO).await?;
+        Ok(Player { frontier, memory: self.memory })
     }
 }
 

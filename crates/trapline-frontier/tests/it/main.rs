@@ -1,3 +1,5 @@
 //! The integration tests of the frontier, in one binary.
 
+mod kept;
+mod memory;
 mod model;
