@@ -166,7 +166,12 @@ impl Crawl {
     /// An entry is to be visited at a time: later, in the state given, or at once.
     pub(super) fn schedule(&mut self, id: EntryId, at: Timestamp, waiting: State) {
         if at > self.now {
-            self.urls[id].due = Moment { at, rank: self.draw() };
+            let rank = self.draw();
+            let entry = &mut self.urls[id];
+            entry.due = Moment { at, rank };
+            if waiting == State::Scheduled {
+                entry.admitted = rank;
+            }
             self.enter(id, waiting);
         } else {
             self.place_as_admitted(id, at);

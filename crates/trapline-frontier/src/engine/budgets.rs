@@ -45,8 +45,7 @@ impl Crawl {
     }
 
     /// Gives back what a grant cost. What was spent in an earlier period is not given back to this one.
-    pub(super) fn refund(&mut self, id: QueueId, entry: EntryId, granted: Timestamp) {
-        let cost = self.urls[entry].cost;
+    pub(super) fn refund(&mut self, id: QueueId, cost: u32, granted: Timestamp) {
         let (from, now) = (self.charges_from(), self.now);
         let queue = &mut self.queues[id];
         queue.balance = queue.balance.saturating_add(i64::from(cost));

@@ -165,9 +165,9 @@ impl Crawl {
         queue.spend(from, now, u64::from(entry.cost));
         queue.balance = queue.balance.saturating_sub(i64::from(entry.cost));
         queue.latest_cost = entry.cost;
-        queue.charged += u64::from(entry.cost);
+        queue.charged = queue.charged.saturating_add(u64::from(entry.cost));
         queue.grants += 1;
-        self.spent += u64::from(entry.cost);
+        self.spent = self.spent.saturating_add(u64::from(entry.cost));
         self.granted += 1;
         if round.counts() {
             *round.given.entry(id).or_default() += 1;

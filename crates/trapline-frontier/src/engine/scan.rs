@@ -78,7 +78,7 @@ impl Crawl {
             )),
             Query::Dead => Rows::Dead(take_page(
                 self.dead_letters
-                    .range(EntryId(from as u32)..)
+                    .range(EntryId(u32::try_from(from).unwrap_or(u32::MAX))..)
                     .map(|(id, death)| (id.0.into(), (*id, death))),
                 |(id, death)| {
                     let entry = &self.urls[id];
@@ -98,7 +98,7 @@ impl Crawl {
                     .notes
                     .range(prefix.clone()..)
                     .take_while(|(key, _)| key.starts_with(prefix.as_str()));
-                let places = (0..).zip(live).skip(from as usize);
+                let places = (0..).zip(live).skip(usize::try_from(from).unwrap_or(usize::MAX));
                 Rows::Notes(take_page(
                     places,
                     |(key, note)| {

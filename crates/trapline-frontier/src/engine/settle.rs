@@ -20,7 +20,8 @@ impl Crawl {
             return Settled { answer: Answer::Stale, links: Vec::new() };
         };
         let (entry, granted) = (grant.entry, grant.granted);
-        let queue = self.urls[entry].queue;
+        // What the links say may concern this very URL: its queue and cost are those of the lease.
+        let (queue, cost) = (self.urls[entry].queue, self.urls[entry].cost);
         let paced =
             matches!(settlement.outcome, Outcome::Done { .. } | Outcome::Retry { .. } | Outcome::Dead { .. });
         let delay = settlement.delay.or_else(|| paced.then(|| self.queues[queue].delay(&self.settings)));
@@ -34,7 +35,7 @@ impl Crawl {
         }
         let links = settlement.links.iter().map(|link| self.admit(link, Some(queue))).collect();
         if refund {
-            self.refund(queue, entry, granted);
+            self.refund(queue, cost, granted);
         }
         self.supply(queue, None);
         self.check_limits();
