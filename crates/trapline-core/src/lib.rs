@@ -8,8 +8,10 @@ mod candidate;
 mod canonical;
 mod class;
 mod cost;
+mod exact_url;
 mod identity;
 mod parameter_names;
+mod parse;
 mod prepare;
 mod queue_key;
 mod request;
@@ -24,6 +26,7 @@ pub use class::{
 pub use cost::CostPolicy;
 pub use identity::{Identity, IdentityKey};
 pub use parameter_names::ParameterNames;
+pub use parse::{href, parse_url};
 pub use prepare::{KEY_BYTES_MAX, PrepareError, Preparer, URL_BYTES_MAX};
 pub use queue_key::{QueueKeyPolicy, QueueKeyPolicyError};
 pub use request::Request;

@@ -7,9 +7,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-use url::Url;
-
-use crate::{Candidate, CanonicalRules, IdentityKey, QueueKeyPolicy, Request, Terms};
+use crate::{Candidate, CanonicalRules, IdentityKey, QueueKeyPolicy, Request, Terms, parse_url};
 
 /// The longest URL that is prepared. Longer ones are nearly always traps or `data:` by mistake, and every
 /// part of a crawl would have to carry them.
@@ -100,7 +98,7 @@ impl Preparer {
         if request.url.len() > URL_BYTES_MAX {
             return Err(PrepareError::UrlTooLong { url: excerpt(&request.url), bytes: request.url.len() });
         }
-        let url = Url::parse(&request.url)
+        let url = parse_url(&request.url, None)
             .map_err(|reason| PrepareError::NotAUrl { url: excerpt(&request.url), reason })?;
         let key = match slot.filter(|slot| !slot.is_empty()) {
             Some(slot) => slot.into(),
@@ -114,7 +112,7 @@ impl Preparer {
         let identity = match &request.fingerprint {
             Some(fingerprint) => self.key.identify_fingerprint(fingerprint),
             None => {
-                let canonical = self.canonical.canonicalize(&url);
+                let canonical = self.canonical.canonicalize_parsed(&request.url, &url);
                 self.key.identify(&uppercase(&request.method), &canonical, &request.body)
             }
         };
@@ -216,6 +214,7 @@ mod tests {
         let get = || Request::get("http://a.example/p?a=1&b=2");
         same(get(), Request::get("HTTP://A.EXAMPLE:80/x/../p?b=2&a=1#f"), true);
         same(get(), Request::get("https://a.example/p?a=1&b=2"), false);
+        same(Request::get("http://a.example/^"), Request::get("http://a.example/C:/../%5E"), true);
         same(get(), Request { method: "get".into(), ..get() }, true);
         same(get(), Request { method: "POST".into(), ..get() }, false);
         same(get(), Request { body: b"x".to_vec(), ..get() }, false);

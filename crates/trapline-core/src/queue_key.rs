@@ -94,12 +94,13 @@ pub struct QueueKeyPolicyError(String);
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::parse_url;
 
     #[test]
     fn policies_name_queues() {
         let check = |policy: &str, url: &str, key: Option<&str>| {
             let policy: QueueKeyPolicy = policy.parse().unwrap();
-            assert_eq!(policy.key(&Url::parse(url).unwrap()).as_deref(), key, "{policy} of {url}");
+            assert_eq!(policy.key(&parse_url(url, None).unwrap()).as_deref(), key, "{policy} of {url}");
         };
         check("host", "http://WWW.Example.COM/a", Some("www.example.com"));
         check("host", "http://example.com:80/", Some("example.com"));

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
-use trapline_core::{CanonicalRules, registrable_domain};
+use trapline_core::{CanonicalRules, href, parse_url, registrable_domain};
 use url::Url;
 
 /// Show what Trapline makes of URLs: parsed, in canonical form, or their site
@@ -135,11 +135,8 @@ impl Asked {
         Ok(Self { input, base })
     }
 
-    fn url(&self) -> Option<Url> {
-        match &self.base {
-            Some(base) => Url::parse(base).ok()?.join(&self.input).ok(),
-            None => Url::parse(&self.input).ok(),
-        }
+    fn href(&self) -> Option<String> {
+        href(&self.input, self.base.as_deref()).ok()
     }
 }
 
@@ -147,10 +144,12 @@ impl Question {
     /// The answer, or None if the input is no URL.
     fn answer(&self, asked: &Asked) -> Option<Value> {
         match self {
-            Self::Parse => asked.url().map(|url| json!({"href": url.as_str()})),
-            Self::Normalize { profile } => asked.url().map(|url| json!({"href": profile.canonicalize(&url)})),
+            Self::Parse => asked.href().map(|href| json!({"href": href})),
+            Self::Normalize { profile } => {
+                Some(json!({"href": profile.canonicalize_str(&asked.href()?).ok()?}))
+            }
             Self::Site => {
-                let url = asked.url();
+                let url = asked.href().and_then(|href| parse_url(&href, None).ok());
                 let host = url.as_ref().and_then(Url::host_str).map(Cow::Borrowed);
                 match host.or_else(|| bare_host(&asked.input).map(Cow::Owned)) {
                     Some(host) => Some(json!({"site": registrable_domain(&host)})),
@@ -167,7 +166,7 @@ fn bare_host(text: &str) -> Option<String> {
     if text.contains(['/', '\\', '?', '#', '@']) {
         return None;
     }
-    let url = Url::parse(&format!("http://{text}")).ok()?;
+    let url = parse_url(&format!("http://{text}"), None).ok()?;
     if text.is_ascii() {
         return url.host_str().map(str::to_owned);
     }

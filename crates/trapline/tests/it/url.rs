@@ -54,10 +54,15 @@ fn parse_reads_json_with_a_base() {
 {"input":"x","base":"about:blank"}
 {"input":"http://a.example/?\ud800\ud83d\ude00","base":null}
 {"input":""}
+{"input":"///b.example/^","base":"https://example.com/a"}
+{"input":"c|/x","base":"file://host//a"}
+{"input":"x","base":"file:////a/b"}
 "#,
         "{\"href\":\"https://example.com/a/b\"}\n{\"href\":\"https://example.com/a?b\"}\n\
          {\"href\":\"http://a.example/%22/\"}\n{\"failure\":true}\n\
-         {\"href\":\"http://a.example/?%EF%BF%BD%F0%9F%98%80\"}\n{\"failure\":true}\n",
+         {\"href\":\"http://a.example/?%EF%BF%BD%F0%9F%98%80\"}\n{\"failure\":true}\n\
+         {\"href\":\"https://b.example/%5E\"}\n{\"href\":\"file://host/c:/x\"}\n\
+         {\"href\":\"file:////a/x\"}\n",
     );
 }
 
@@ -73,6 +78,11 @@ fn normalize_gives_the_canonical_form_of_a_profile() {
         &["url", "normalize", "--profile", "tracking"],
         url,
         "{\"href\":\"http://www.example.com/a/;jsessionid=1?a&b=~\"}\n",
+    );
+    check(
+        &["url", "normalize"],
+        "{\"input\":\"x y#f\",\"base\":\"file:////a/b\"}\n",
+        "{\"href\":\"file:////a/x%20y\"}\n",
     );
     check(&["url", "normalize", "--profile=aggressive"], url, "{\"href\":\"http://example.com/a?a&b=~\"}\n");
     let output = run(&["url", "normalize", "--profile", "heretix"], b"");
