@@ -409,6 +409,7 @@ fn completes_triplet(before: &[u8], digit: u8) -> bool {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use proptest::test_runner::RngSeed;
 
     use super::*;
 
@@ -745,7 +746,12 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig { cases: 20_000, failure_persistence: None, ..ProptestConfig::default() })]
+        #![proptest_config(ProptestConfig {
+            cases: 20_000,
+            failure_persistence: None,
+            rng_seed: RngSeed::Fixed(0), // the same cases each time; another number looks further
+            ..ProptestConfig::default()
+        })]
 
         #[test]
         fn canonicalizing_twice_equals_once(url in nasty_url()) {

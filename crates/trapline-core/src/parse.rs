@@ -75,6 +75,7 @@ fn mended(input: &str, base: Option<&Url>) -> Result<Url, ParseError> {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use proptest::test_runner::RngSeed;
 
     use super::*;
 
@@ -394,7 +395,12 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig { cases: 20_000, failure_persistence: None, ..ProptestConfig::default() })]
+        #![proptest_config(ProptestConfig {
+            cases: 20_000,
+            failure_persistence: None,
+            rng_seed: RngSeed::Fixed(0), // the same cases each time; another number looks further
+            ..ProptestConfig::default()
+        })]
 
         #[test]
         fn nothing_panics_and_hrefs_are_their_own(input in nasty_input(), base in nasty_base()) {

@@ -18,7 +18,7 @@ pub struct Scan {
     pub query: Query,
     /// Where to go on; None begins.
     pub cursor: Option<u64>,
-    /// How many rows at most.
+    /// How many rows at most; what names its rows one by one gets them all.
     pub limit: usize,
 }
 

@@ -90,7 +90,8 @@ impl StoreError {
         self.kind
     }
 
-    pub(crate) fn no_crawl(store: &str, attempted: &str, crawl: &str) -> Self {
+    /// There is no such crawl.
+    pub fn no_crawl(store: &str, attempted: &str, crawl: &str) -> Self {
         Self::new(
             ErrorKind::NotFound,
             format!(

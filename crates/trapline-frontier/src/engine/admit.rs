@@ -13,14 +13,14 @@ impl Crawl {
     /// Admits one candidate. `deferred` is a queue that will find its state later: that of a settlement whose
     /// links these are.
     pub(super) fn admit(&mut self, candidate: &Candidate, deferred: Option<QueueId>) -> Admission {
-        if self.is_finished() {
-            return Admission::Refused(Refusal::Finished);
-        }
         if candidate.key.is_empty()
             || candidate.key.len() > KEY_BYTES_MAX
             || candidate.request.url.len() > URL_BYTES_MAX
         {
             return Admission::Refused(Refusal::Malformed);
+        }
+        if self.is_finished() {
+            return Admission::Refused(Refusal::Finished);
         }
         if let Some(statement) = candidate.statement {
             self.restate(candidate, statement, deferred);
@@ -108,6 +108,7 @@ impl Crawl {
             cost,
             expiries: 0,
             retries: 0,
+            visits: 0,
             purges: 0,
             deletions: self.queues[queue].deletions,
             class,
@@ -131,16 +132,17 @@ impl Crawl {
     fn restate(&mut self, candidate: &Candidate, statement: Statement, deferred: Option<QueueId>) {
         let (cost, class) = self.price(candidate);
         let mut touched = Vec::new();
-        let mut page = None;
+        let (mut page, mut visits) = (None, 0);
         for entry in self.find_all(candidate.identity) {
             touched.push(self.urls[entry].queue);
             page = page.or_else(|| self.urls[entry].page.take());
+            visits = self.urls[entry].visits.max(visits);
             self.drop_entry(entry);
         }
         let queue = self.queue_of(&candidate.key);
         self.take_terms(queue, &candidate.terms, false);
         let id = self.new_entry(candidate, queue, class, cost);
-        self.urls[id].page = page;
+        (self.urls[id].page, self.urls[id].visits) = (page, visits);
         match statement {
             Statement::Done => self.enter(id, State::Done),
             Statement::Next(at) => self.schedule(id, at, State::Scheduled),

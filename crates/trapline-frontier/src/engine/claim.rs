@@ -15,9 +15,14 @@ use super::urls::{EntryId, State};
 use crate::report::CrawlState;
 use crate::verbs::{Lease, LeaseId, Want};
 
+/// No claim grants more than this, whatever it asks for: the caller can claim again, and a claim of URLs that come
+/// back at once (`lease=0` without `max_deliveries`) comes to an end.
+const GRANTS_MAX: usize = 1_000_000;
+
 /// One claim under way.
 struct Round<'a> {
     want: &'a Want,
+    urls: usize,
     leases: Vec<Lease>,
     /// How much each queue has given, where a bound asks for it.
     given: BTreeMap<QueueId, usize>,
@@ -35,6 +40,7 @@ impl Crawl {
         }
         let mut round = Round {
             want,
+            urls: want.urls.min(GRANTS_MAX),
             leases: Vec::new(),
             given: BTreeMap::new(),
             aside: BTreeSet::new(),
@@ -84,7 +90,7 @@ impl Crawl {
             self.grant_from(queues, allowed.as_ref(), round, last_lease);
             return;
         }
-        while round.leases.len() < round.want.urls {
+        while round.leases.len() < round.urls {
             if round.want.queues.is_some_and(|most| round.given.len() >= most) {
                 let queues = round.given.keys().copied().collect();
                 self.grant_from(queues, allowed.as_ref(), round, last_lease);
@@ -124,7 +130,7 @@ impl Crawl {
                 turns.extend(self.open_turn(queue, round));
             }
         }
-        while round.leases.len() < round.want.urls {
+        while round.leases.len() < round.urls {
             let Some(turn) = turns.pop_first() else { return };
             let queue = turn.queue;
             if !round.given.contains_key(&queue)

@@ -4,7 +4,7 @@
 //! [`leave`](Crawl::leave)s it, which keeps every count; after its queues have been touched they
 //! [`find their state`](Crawl::refresh).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use hashbrown::HashMap;
@@ -47,6 +47,8 @@ pub(super) struct Crawl {
     /// Why URLs were disregarded, where a reason was given.
     pub(super) disregards: BTreeMap<EntryId, String>,
     pub(super) notes: BTreeMap<String, StoredNote>,
+    /// Which notes go when.
+    note_expiries: BTreeSet<(Timestamp, String)>,
     pub(super) jobs: Jobs,
     /// How many purges and deletions have left entries behind that are not swept yet. While there are none, no
     /// entry can be gone, and nobody needs to look.
@@ -117,6 +119,7 @@ impl Crawl {
             dead_letters: BTreeMap::new(),
             disregards: BTreeMap::new(),
             notes: BTreeMap::new(),
+            note_expiries: BTreeSet::new(),
             jobs: Jobs::default(),
             unswept: 0,
             generation: 0,
@@ -347,12 +350,23 @@ impl Crawl {
     }
 
     pub(super) fn write_note(&mut self, note: NoteWrite) {
-        match note.value {
-            Some(value) => {
-                self.notes.insert(note.key, StoredNote { value, expires: note.expires });
+        let old = self.notes.remove(&note.key);
+        if let Some(expires) = old.and_then(|old| old.expires) {
+            self.note_expiries.remove(&(expires, note.key.clone()));
+        }
+        if let Some(value) = note.value {
+            if let Some(expires) = note.expires {
+                self.note_expiries.insert((expires, note.key.clone()));
             }
-            None => {
-                self.notes.remove(&note.key);
+            self.notes.insert(note.key, StoredNote { value, expires: note.expires });
+        }
+    }
+
+    /// Drops the notes whose time is over.
+    pub(super) fn drop_expired_notes(&mut self) {
+        while self.note_expiries.first().is_some_and(|(expires, _)| *expires <= self.now) {
+            if let Some((_, key)) = self.note_expiries.pop_first() {
+                self.notes.remove(&key);
             }
         }
     }

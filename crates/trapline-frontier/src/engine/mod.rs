@@ -28,7 +28,7 @@ mod urls;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use trapline_core::{Candidate, Timestamp};
+use trapline_core::{Candidate, KEY_BYTES_MAX, Timestamp};
 
 use crate::report::{Page, Scan, Stats};
 use crate::store::{ErrorKind, StoreError};
@@ -127,7 +127,10 @@ impl Engine {
         let crawl = self.crawl(name, "steer")?;
         crawl.advance(now);
         let change = match steer {
-            Steer::Queue(key, change) => return Ok(crawl.steer_queue(&key, change)),
+            Steer::Queue(key, change) => {
+                check_key(&key)?;
+                return Ok(crawl.steer_queue(&key, change));
+            }
             Steer::Url(identity, change) => return Ok(crawl.steer_url(identity, change)),
             Steer::Dead(which, change) => return Ok(crawl.steer_dead(which, change)),
             Steer::Crawl(change) => change,
@@ -185,6 +188,15 @@ impl Engine {
 
 /// More partitions than this would cost more than they could ever give.
 const MOST_PARTITIONS: u32 = 65_536;
+
+fn check_key(key: &str) -> Result<(), StoreError> {
+    if (1..=KEY_BYTES_MAX).contains(&key.len()) {
+        return Ok(());
+    }
+    let message =
+        format!("cannot steer a queue whose key has {} bytes: keys have 1 to {KEY_BYTES_MAX}", key.len());
+    Err(StoreError::new(ErrorKind::Invalid, message))
+}
 
 fn no_crawl(attempted: &str, name: &str) -> StoreError {
     StoreError::no_crawl("memory", attempted, name)

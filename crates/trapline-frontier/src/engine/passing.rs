@@ -16,6 +16,7 @@ impl Crawl {
         self.happen_until(now);
         self.now = now;
         self.check_limits();
+        self.drop_expired_notes();
         self.work();
     }
 

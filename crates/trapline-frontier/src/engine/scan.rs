@@ -102,11 +102,7 @@ impl Crawl {
                 Rows::Notes(take_page(
                     places,
                     |(key, note)| {
-                        note.expires.is_none_or(|expires| expires > self.now).then(|| Note {
-                            key: key.clone(),
-                            value: note.value.clone(),
-                            expires: note.expires,
-                        })
+                        Some(Note { key: key.clone(), value: note.value.clone(), expires: note.expires })
                     },
                     limit,
                     &mut cursor,

@@ -104,12 +104,13 @@ impl Crawl {
         let entry = &mut self.urls[id];
         let last = entry.page.as_deref();
         let changed = last.is_some_and(|last| last.visit.digest != visit.digest);
-        let visits = last.map_or(0, |last| last.visits) + 1;
-        let changes = last.map_or(0, |last| last.changes) + u32::from(changed);
+        let changes = last.map_or(0, |last| last.changes).saturating_add(u32::from(changed));
+        entry.visits = entry.visits.saturating_add(1);
         // A visit that left nothing and will not be repeated is remembered by the URL's state alone.
         if visit == Visit::default() && next.is_none() && last.is_none() {
             return;
         }
+        let visits = entry.visits;
         entry.page = Some(Arc::new(PageRecord { visited: self.now, visit, visits, changes, next }));
     }
 

@@ -102,6 +102,8 @@ pub(super) struct Entry {
     pub(super) expiries: u32,
     /// Retries in a row.
     pub(super) retries: u32,
+    /// Visits there were.
+    pub(super) visits: u32,
     /// The queue's counts of purges and deletions when it came in: if they are higher by now, it is gone and
     /// only its slot remains to be swept.
     pub(super) purges: u32,
@@ -143,8 +145,8 @@ impl Default for Urls {
 }
 
 impl Urls {
-    /// More than this is not set aside ahead of time, whatever is asked for.
-    const MOST_RESERVED: u64 = 1 << 26;
+    /// More than this is not set aside ahead of time, whatever is asked for: some gigabytes.
+    const MOST_RESERVED: u64 = 1 << 24;
 
     /// Makes room for as many URLs as a crawl expects, as far as memory allows.
     pub(super) fn reserve(&mut self, urls: u64) {
