@@ -3,7 +3,7 @@
 //! A [`PushPop`] keeps requests in some order and perhaps drops those it has seen. The adapter adds what a store
 //! needs to be usable: leases with numbers and deadlines, retries at their time, giving back. All of that lives in
 //! memory and is lost with the process; what was popped and not settled then is lost too. Budgets, pace, steering
-//! and scans need a real store, and say so.
+//! and scans need a real store, and say so; so do statements about URLs. Notes and a settlement's delay are dropped.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -188,8 +188,11 @@ impl<F: PushPop> State<F> {
         };
         self.deadlines.remove(&(held.deadline, settlement.lease));
         let answer = match &settlement.outcome {
-            Outcome::Done { .. } => {
+            Outcome::Done { next, .. } => {
                 self.fetched += 1;
+                if let Some(at) = next {
+                    self.delayed.insert((*at, settlement.lease.0), held.candidate);
+                }
                 Answer::Done
             }
             Outcome::Retry { at } => {
@@ -214,6 +217,10 @@ impl<F: PushPop> State<F> {
     }
 
     fn admit(&mut self, candidate: &Candidate) -> Admission {
+        if candidate.dont_filter {
+            self.frontier.push_back(candidate.clone());
+            return Admission::Added;
+        }
         if self.frontier.push(candidate) { Admission::Added } else { Admission::Known }
     }
 
@@ -234,6 +241,9 @@ impl<F: PushPop> Store for PushPopStore<F> {
         now: Timestamp,
         batch: &[Candidate],
     ) -> Result<Vec<Admission>, StoreError> {
+        if batch.iter().any(|candidate| candidate.statement.is_some()) {
+            return Err(unsupported("take a statement"));
+        }
         let mut state = self.state("admit", crawl, now)?;
         Ok(batch.iter().map(|candidate| state.admit(candidate)).collect())
     }

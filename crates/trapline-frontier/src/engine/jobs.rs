@@ -118,9 +118,13 @@ impl Crawl {
         }
     }
 
-    /// Stops a job where it is; answers whether there was one.
+    /// Stops a job where it is; answers whether there was one. Sweeping goes on: what it frees is gone already.
     pub(super) fn cancel_job(&mut self, id: u64) -> bool {
-        self.jobs.jobs.remove(&id).is_some()
+        let cancelled = self.jobs.jobs.get(&id).is_some_and(|job| !matches!(job.task, Task::Sweep { .. }));
+        if cancelled {
+            self.jobs.jobs.remove(&id);
+        }
+        cancelled
     }
 
     pub(super) fn job_reports(&self) -> impl Iterator<Item = JobReport> {

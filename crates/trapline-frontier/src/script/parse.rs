@@ -25,10 +25,9 @@ type Read<T> = Result<T, String>;
 pub fn parse(text: &str) -> Result<Script, ScriptError> {
     let mut script = Script::default();
     let mut latest = Timestamp::ZERO;
-    for (index, line) in text.lines().enumerate() {
+    for (index, line) in text.trim_start_matches('\u{feff}').lines().enumerate() {
         let line_number = index + 1;
         let at_line = |message| ScriptError { line: line_number, message };
-        let line = without_comment(line);
         let tokens = tokens(line).map_err(at_line)?;
         let Some(first) = tokens.first() else { continue };
         if first == "set" {
@@ -54,47 +53,35 @@ pub fn parse(text: &str) -> Result<Script, ScriptError> {
     Ok(script)
 }
 
-/// Cuts off what follows a `#` at the start of the line or after a space.
-fn without_comment(line: &str) -> &str {
-    let mut before = ' ';
-    for (position, character) in line.char_indices() {
-        if character == '#' && before.is_whitespace() {
-            return &line[..position];
-        }
-        before = character;
-    }
-    line
-}
-
-/// Splits at white space; double quotes keep it, so that a reason can be a sentence.
+/// Splits at white space, up to a comment: a `#` at the start of the line or after a space. Double quotes at the start
+/// of a word or after its `=` hold white space together; within them `\\` makes the next character stand for itself.
 fn tokens(line: &str) -> Read<Vec<String>> {
     let mut tokens = Vec::new();
-    let mut token = String::new();
-    let (mut quoted, mut begun) = (false, false);
-    for character in line.chars() {
+    let mut token: Option<String> = None;
+    let mut characters = line.chars();
+    while let Some(character) = characters.next() {
         match character {
-            '"' => {
-                quoted = !quoted;
-                begun = true;
-            }
-            c if c.is_whitespace() && !quoted => {
-                if begun {
-                    tokens.push(std::mem::take(&mut token));
-                    begun = false;
+            '#' if token.is_none() => break,
+            '"' if token.as_ref().is_none_or(|token| token.ends_with('=')) => {
+                let token = token.get_or_insert_default();
+                loop {
+                    match characters.next() {
+                        Some('"') => break,
+                        Some('\\') => token.extend(characters.next()),
+                        Some(other) => token.push(other),
+                        None => {
+                            return Err(
+                                "expected a closing quotation mark before the end of the line".to_owned()
+                            );
+                        }
+                    }
                 }
             }
-            c => {
-                token.push(c);
-                begun = true;
-            }
+            space if space.is_whitespace() => tokens.extend(token.take()),
+            other => token.get_or_insert_default().push(other),
         }
     }
-    if quoted {
-        return Err("expected a closing quotation mark before the end of the line".to_owned());
-    }
-    if begun {
-        tokens.push(token);
-    }
+    tokens.extend(token);
     Ok(tokens)
 }
 
@@ -177,14 +164,18 @@ fn read_admit(arguments: &mut Arguments<'_>) -> Read<Verb> {
             "key" => admit.key = Some(read_text(name, value)?),
             "improve" => admit.improve = read_flag(name, value)?,
             "dont_filter" => admit.dont_filter = read_flag(name, value)?,
+            "state" | "next" if admit.statement.is_some() => {
+                return Err(format!("expected one of state=done and next=, found `{name}` as well"));
+            }
             "state" if value == "done" => admit.statement = Some(Statement::Done),
             "state" => return Err(format!("expected `state=done`, found `state={value}`")),
             "next" => admit.statement = Some(Statement::Next(read_named_time(name, value)?)),
             _ => {
                 if !read_term(&mut admit.terms, name, value)? {
                     return Err(format!(
-                        "expected class=, cost=, depth=, via=, key=, group=, precedence=, improve, dont_filter, \
-                         state=done or next=, found `{name}`"
+                        "expected class=, cost=, priority=, score=, depth=, via=, key=, a term (group=, precedence=, \
+                         queue_budget=, balance_replenish=, delay=, concurrency=), improve, dont_filter, state=done or \
+                         next=, found `{name}`"
                     ));
                 }
             }
@@ -229,7 +220,7 @@ fn read_settle(arguments: &mut Arguments<'_>) -> Read<Verb> {
             ("lease", _) => lease = Some(read_number(name, value)?),
             ("next", "done") => next = Some(read_named_time(name, value)?),
             ("at", "retry") => at = Some(read_named_time(name, value)?),
-            ("reason", "dead" | "disregard") => reason = Some(read_text(name, value)?),
+            ("reason", "dead") => reason = Some(read_text(name, value)?),
             ("for", "renew") => longer = Some(read_duration(name, value)?),
             _ => {
                 let own = match outcome {
@@ -403,6 +394,23 @@ set balance_replenish 2
     }
 
     #[test]
+    fn words_with_spaces_and_quotes_survive_writing_and_reading() {
+        for text in ["a b", "#x", "say \"hi\" # no comment", "back\\slash \"", " ", "it's"] {
+            let admit = Admit { url: "http://a/".to_owned(), key: Some(text.to_owned()), ..Admit::default() };
+            let steps = [Verb::Admit(admit), Verb::Queue(text.to_owned()), Verb::Forget(text.to_owned())];
+            for verb in steps {
+                let step = Step { line: 1, at: Timestamp::ZERO, verb, expected: None };
+                let written = step.to_string();
+                assert_eq!(parse(&written).unwrap().steps, [step], "{written}");
+            }
+        }
+        assert_eq!(
+            parse("\u{feff}0 url http://a/\"b\"").unwrap().steps[0].verb,
+            Verb::Url("http://a/\"b\"".to_owned())
+        );
+    }
+
+    #[test]
     fn mistakes_name_their_line_and_what_was_expected() {
         for (text, message) in [
             ("hello", "line 1: expected a time such as 0, 250ms or 60s, or `set`, found `hello`"),
@@ -427,7 +435,7 @@ set balance_replenish 2
             ),
             (
                 "0 admit http://a/ colour=red",
-                "line 1: expected class=, cost=, depth=, via=, key=, group=, precedence=, improve, dont_filter, state=done or next=, found `colour`",
+                "line 1: expected class=, cost=, priority=, score=, depth=, via=, key=, a term (group=, precedence=, queue_budget=, balance_replenish=, delay=, concurrency=), improve, dont_filter, state=done or next=, found `colour`",
             ),
             (
                 "0 settle http://a/ gone",

@@ -32,12 +32,12 @@ impl Display for Verb {
             Self::Admit(admit) => admit.fmt(f),
             Self::Claim(claim) => claim.fmt(f),
             Self::Settle(settle) => settle.fmt(f),
-            Self::Steer { key, change } => write!(f, "steer {key}{change}"),
+            Self::Steer { key, change } => write!(f, "steer {}{change}", word(key)),
             Self::Crawl(crawl) => crawl.fmt(f),
-            Self::DeadReplay(url) => write!(f, "dead replay {url}"),
-            Self::Forget(url) => write!(f, "forget {url}"),
-            Self::Url(url) => write!(f, "url {url}"),
-            Self::Queue(key) => write!(f, "queue {key}"),
+            Self::DeadReplay(url) => write!(f, "dead replay {}", word(url)),
+            Self::Forget(url) => write!(f, "forget {}", word(url)),
+            Self::Url(url) => write!(f, "url {}", word(url)),
+            Self::Queue(key) => write!(f, "queue {}", word(key)),
             Self::Restart => f.write_str("restart"),
             Self::Crash => f.write_str("crash"),
         }
@@ -45,12 +45,18 @@ impl Display for Verb {
 }
 
 fn option(f: &mut Formatter<'_>, name: &str, value: Option<impl Display>) -> fmt::Result {
-    value.map_or(Ok(()), |value| write!(f, " {name}={value}"))
+    value.map_or(Ok(()), |value| write!(f, " {name}={}", word(&value.to_string())))
+}
+
+/// Text as one word: in quotes if it would not be read as one.
+fn word(text: &str) -> String {
+    let plain = !text.is_empty() && !text.starts_with(['"', '#']) && !text.contains(char::is_whitespace);
+    if plain { text.to_owned() } else { format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"")) }
 }
 
 impl Display for Admit {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        write!(f, "admit {}", self.url)?;
+        write!(f, "admit {}", word(&self.url))?;
         option(f, "class", self.class)?;
         option(f, "cost", self.cost)?;
         option(f, "priority", self.priority)?;
@@ -97,7 +103,7 @@ impl Display for Claim {
 
 impl Display for Settle {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        write!(f, "settle {}", self.url)?;
+        write!(f, "settle {}", word(&self.url))?;
         match &self.outcome {
             SettleAs::Done { next } => {
                 f.write_str(" done")?;
@@ -105,10 +111,7 @@ impl Display for Settle {
             }
             SettleAs::Retry { at } => write!(f, " retry at={at}")?,
             SettleAs::Release => f.write_str(" release")?,
-            SettleAs::Dead { reason } if reason.contains(char::is_whitespace) => {
-                write!(f, " dead reason=\"{reason}\"")?;
-            }
-            SettleAs::Dead { reason } => write!(f, " dead reason={reason}")?,
+            SettleAs::Dead { reason } => write!(f, " dead reason={}", word(reason))?,
             SettleAs::Disregard => f.write_str(" disregard")?,
             SettleAs::Renew { lease } => write!(f, " renew for={}", format_duration(*lease))?,
         }

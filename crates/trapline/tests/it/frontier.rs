@@ -74,7 +74,7 @@ fn trouble_is_named_and_ends_with_2() {
     check(
         b"0 claim 1\n5s restart\n",
         &[],
-        "-: line 2: this store keeps nothing, so a script with `restart` cannot run on it; try one that does, such as disk:PATH",
+        "-: line 2: this store keeps nothing, so a script with `restart` cannot run on it",
     );
     check(
         b"",

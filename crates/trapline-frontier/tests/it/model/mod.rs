@@ -49,6 +49,7 @@ fn the_engine_agrees_with_the_naive_model() {
         Ok(range) => read_range(&range).expect("TRAPLINE_MODEL_SEEDS must be two numbers, such as 0..10000"),
         Err(_) => 0..10_000,
     };
+    assert!(!seeds.is_empty(), "TRAPLINE_MODEL_SEEDS names no seed");
     // One thread takes the even seeds, the other the odd ones.
     let halves: [Vec<u64>; 2] = [0, 1].map(|odd| seeds.clone().filter(|seed| seed % 2 == odd).collect());
     let find = std::thread::scope(|scope| {
