@@ -1,14 +1,14 @@
 //! The memory store: the engine behind a lock. The reference for every other store, and the one for crawls that
 //! fit in memory and may be forgotten.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use async_trait::async_trait;
 use trapline_core::{Candidate, Timestamp};
 
 use crate::engine::Engine;
 use crate::report::{Page, Scan, Stats};
-use crate::store::{Store, StoreError};
+use crate::store::{ErrorKind, Store, StoreError};
 use crate::verbs::{Admission, Claimed, Settled, Settlement, Steer, Steered, Want};
 
 /// A frontier in memory. Gone with the process.
@@ -24,9 +24,14 @@ impl MemoryStore {
         Self::default()
     }
 
-    fn engine(&self) -> MutexGuard<'_, Engine> {
-        // A panic in a verb would be a bug of ours, not a reason to take every other caller down with it.
-        self.engine.lock().unwrap_or_else(PoisonError::into_inner)
+    fn engine(&self) -> Result<MutexGuard<'_, Engine>, StoreError> {
+        self.engine.lock().map_err(|_| {
+            StoreError::new(
+                ErrorKind::Corrupt,
+                "memory store: an earlier verb failed half-way, so what is left cannot be trusted; this is a bug in \
+                 Trapline, please report it, and begin anew",
+            )
+        })
     }
 }
 
@@ -38,11 +43,11 @@ impl Store for MemoryStore {
         now: Timestamp,
         batch: &[Candidate],
     ) -> Result<Vec<Admission>, StoreError> {
-        self.engine().admit(crawl, now, batch)
+        self.engine()?.admit(crawl, now, batch)
     }
 
     async fn claim(&self, crawl: Option<&str>, now: Timestamp, want: &Want) -> Result<Claimed, StoreError> {
-        self.engine().claim(crawl, now, want)
+        self.engine()?.claim(crawl, now, want)
     }
 
     async fn settle(
@@ -51,18 +56,18 @@ impl Store for MemoryStore {
         now: Timestamp,
         batch: Vec<Settlement>,
     ) -> Result<Vec<Settled>, StoreError> {
-        self.engine().settle(crawl, now, batch)
+        self.engine()?.settle(crawl, now, batch)
     }
 
     async fn steer(&self, crawl: &str, now: Timestamp, steer: Steer) -> Result<Steered, StoreError> {
-        self.engine().steer(crawl, now, steer)
+        self.engine()?.steer(crawl, now, steer)
     }
 
     async fn scan(&self, crawl: &str, now: Timestamp, scan: &Scan) -> Result<Page, StoreError> {
-        self.engine().scan(crawl, now, scan)
+        self.engine()?.scan(crawl, now, scan)
     }
 
     async fn stats(&self, crawl: &str, now: Timestamp) -> Result<Stats, StoreError> {
-        self.engine().stats(crawl, now)
+        self.engine()?.stats(crawl, now)
     }
 }

@@ -337,7 +337,8 @@ pub struct JobReport {
 /// The counts of a crawl, cheap at any size.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Queues by state, in the order of [`QueueState::ALL`].
+    /// Queues by state, in the order of [`QueueState::ALL`]. A queue that was reconsidered with all others counts as
+    /// inactive until its turn comes, even if its group waits.
     pub queues: [u64; 7],
     /// URLs by state, in the order of [`UrlState::ALL`]; nothing is counted as unknown.
     pub urls: [u64; 6],

@@ -19,11 +19,13 @@ use crate::verbs::{Lease, LeaseId, Want};
 /// back at once (`lease=0` without `max_deliveries`) comes to an end.
 const GRANTS_MAX: usize = 1_000_000;
 
-/// One claim under way.
-struct Round<'a> {
+/// One claim of a crawl under way.
+pub(super) struct Round<'a> {
     want: &'a Want,
-    urls: usize,
-    leases: Vec<Lease>,
+    /// How many URLs, and from at most how many queues.
+    pub(super) urls: usize,
+    pub(super) queues: Option<usize>,
+    pub(super) leases: Vec<Lease>,
     /// How much each queue has given, where a bound asks for it.
     given: BTreeMap<QueueId, usize>,
     /// Queues taken out of line for the rest of the claim: excluded, or at their bound.
@@ -35,22 +37,7 @@ struct Round<'a> {
 impl Crawl {
     /// Grants up to what is wanted, each under the next number of `last_lease`.
     pub(super) fn claim(&mut self, want: &Want, last_lease: &mut u64) -> Vec<Lease> {
-        if self.state != CrawlState::Running || want.per_queue == Some(0) || want.queues == Some(0) {
-            return Vec::new();
-        }
-        let mut round = Round {
-            want,
-            urls: want.urls.min(GRANTS_MAX),
-            leases: Vec::new(),
-            given: BTreeMap::new(),
-            aside: BTreeSet::new(),
-            per_queue: want.per_queue.unwrap_or(usize::MAX),
-        };
-        for key in &want.except {
-            if let Some(queue) = self.queues.find(key) {
-                self.set_aside(queue, &mut round);
-            }
-        }
+        let mut round = self.begin_round(want);
         let spread = want.min_queues.map(|queues| (want.urls / queues.max(1)).max(1));
         if let Some(spread) = spread.filter(|spread| *spread < round.per_queue) {
             let excluded = round.aside.clone();
@@ -62,10 +49,39 @@ impl Crawl {
             }
         }
         self.grant_round(&mut round, last_lease);
+        self.end_round(round)
+    }
+
+    /// Begins a claim: what it excludes is taken out of line until it ends.
+    pub(super) fn begin_round<'a>(&mut self, want: &'a Want) -> Round<'a> {
+        let mut round = Round {
+            want,
+            urls: want.urls.min(GRANTS_MAX),
+            queues: want.queues,
+            leases: Vec::new(),
+            given: BTreeMap::new(),
+            aside: BTreeSet::new(),
+            per_queue: want.per_queue.unwrap_or(usize::MAX),
+        };
+        for key in &want.except {
+            if let Some(queue) = self.queues.find(key) {
+                self.set_aside(queue, &mut round);
+            }
+        }
+        round
+    }
+
+    /// Ends a claim, and answers what it granted.
+    pub(super) fn end_round(&mut self, round: Round<'_>) -> Vec<Lease> {
         for queue in round.aside {
             self.stand_up(queue);
         }
-        if round.leases.len() < want.urls && self.settings.pause_at_finish && self.is_exhausted() {
+        let running = self.state == CrawlState::Running;
+        if running
+            && round.leases.len() < round.want.urls
+            && self.settings.pause_at_finish
+            && self.is_exhausted()
+        {
             self.state = CrawlState::Paused;
         }
         round.leases
@@ -79,7 +95,11 @@ impl Crawl {
         }
     }
 
-    fn grant_round(&mut self, round: &mut Round<'_>, last_lease: &mut u64) {
+    /// Grants until the round has as many URLs as it is to have, or nothing is left for it.
+    pub(super) fn grant_round(&mut self, round: &mut Round<'_>, last_lease: &mut u64) {
+        if self.state != CrawlState::Running || round.per_queue == 0 || round.queues == Some(0) {
+            return;
+        }
         let allowed = round
             .want
             .partitions
@@ -91,7 +111,7 @@ impl Crawl {
             return;
         }
         while round.leases.len() < round.urls {
-            if round.want.queues.is_some_and(|most| round.given.len() >= most) {
+            if round.queues.is_some_and(|most| round.given.len() >= most) {
                 let queues = round.given.keys().copied().collect();
                 self.grant_from(queues, allowed.as_ref(), round, last_lease);
                 return;
@@ -125,32 +145,31 @@ impl Crawl {
         let mut turns: BTreeSet<Turn> = BTreeSet::new();
         for queue in queues {
             let partition = self.queues[queue].partition;
-            if allowed.is_none_or(|allowed| allowed.contains(&partition)) && !round.at_bound(queue) {
+            let open = !round.aside.contains(&queue) && !round.at_bound(queue);
+            if open && allowed.is_none_or(|allowed| allowed.contains(&partition)) {
                 self.refresh(queue);
-                turns.extend(self.open_turn(queue, round));
+                turns.extend(self.open_turn(queue));
             }
         }
         while round.leases.len() < round.urls {
             let Some(turn) = turns.pop_first() else { return };
             let queue = turn.queue;
-            if !round.given.contains_key(&queue)
-                && round.want.queues.is_some_and(|most| round.given.len() >= most)
+            if !round.given.contains_key(&queue) && round.queues.is_some_and(|most| round.given.len() >= most)
             {
                 continue;
             }
             let Some(entry) = self.reach(queue) else { continue };
             self.grant(queue, entry, round, last_lease);
             if !round.at_bound(queue) {
-                turns.extend(self.open_turn(queue, round));
+                turns.extend(self.open_turn(queue));
             }
         }
     }
 
-    /// The turn of a queue, if it may be served in this claim.
-    fn open_turn(&mut self, queue: QueueId, round: &Round<'_>) -> Option<Turn> {
+    /// The turn of a queue, if it may be served.
+    fn open_turn(&self, queue: QueueId) -> Option<Turn> {
         use crate::report::QueueState::{Inactive, Ready};
-        let served = matches!(self.state_of(&self.queues[queue]), Ready | Inactive);
-        (served && !round.aside.contains(&queue)).then(|| self.turn_of(queue))
+        matches!(self.state_of(&self.queues[queue]), Ready | Inactive).then(|| self.turn_of(queue))
     }
 
     /// Grants a lease of a queue's next URL.
@@ -191,7 +210,7 @@ impl Crawl {
             page: entry.page.clone(),
         });
         self.refresh(id);
-        if lasts.is_zero() {
+        if deadline.at <= self.now {
             // It has expired already, before whatever is granted next.
             self.happen_until(self.now);
         }
@@ -217,6 +236,11 @@ impl Round<'_> {
     /// Whether a bound asks how much each queue has given.
     fn counts(&self) -> bool {
         self.want.queues.is_some() || self.want.per_queue.is_some() || self.want.min_queues.is_some()
+    }
+
+    /// How many queues have given something, where a bound asks for it.
+    pub(super) fn queues_given(&self) -> usize {
+        self.given.len()
     }
 
     fn at_bound(&self, queue: QueueId) -> bool {

@@ -50,9 +50,9 @@ pub(super) struct Crawl {
     /// Which notes go when.
     note_expiries: BTreeSet<(Timestamp, String)>,
     pub(super) jobs: Jobs,
-    /// How many purges and deletions have left entries behind that are not swept yet. While there are none, no
-    /// entry can be gone, and nobody needs to look.
-    pub(super) unswept: u64,
+    /// Whether purges and deletions have left entries behind that are not swept yet. If not, no entry can be gone,
+    /// and nobody needs to look.
+    pub(super) unswept: bool,
 
     /// Which reconsideration of retired queues holds: those that retired in an earlier one are not retired.
     pub(super) generation: u64,
@@ -121,7 +121,7 @@ impl Crawl {
             notes: BTreeMap::new(),
             note_expiries: BTreeSet::new(),
             jobs: Jobs::default(),
-            unswept: 0,
+            unswept: false,
             generation: 0,
             reconsidered: Vec::new(),
             period_set: Moment { at: now, rank: 0 },
@@ -254,7 +254,7 @@ impl Crawl {
 
     /// Whether an entry was purged or deleted with its queue, and only waits to be swept.
     pub(super) fn is_gone(&self, id: EntryId) -> bool {
-        if self.unswept == 0 {
+        if !self.unswept {
             return false;
         }
         let entry = &self.urls[id];

@@ -36,8 +36,8 @@ struct Job {
 /// What a job does.
 #[derive(Clone, Debug)]
 pub(super) enum Task {
-    /// Frees the slots of URLs that are gone with a purge or deletion.
-    Sweep { queue: QueueId },
+    /// Frees the slots of URLs that are gone with purges and deletions.
+    Sweep,
     /// Forgets the pending URLs of a queue that match.
     Purge { queue: QueueId, pattern: Pattern },
     /// Replays or forgets dead letters, of a queue or all.
@@ -58,6 +58,13 @@ impl Crawl {
         Steered { affected, job: (!done).then_some(id) }
     }
 
+    /// Begins to free the slots of what is gone. One sweep is enough for all: it starts anew if one is under way.
+    pub(super) fn begin_sweep(&mut self) -> Steered {
+        self.unswept = true;
+        self.jobs.jobs.retain(|_, job| !matches!(job.task, Task::Sweep));
+        self.begin(Task::Sweep)
+    }
+
     /// Takes a step of the oldest job.
     pub(super) fn work(&mut self) {
         let Some((id, mut job)) = self.jobs.jobs.pop_first() else { return };
@@ -74,8 +81,8 @@ impl Crawl {
         }
         job.passed = end;
         let done = end == job.total;
-        if done && matches!(job.task, Task::Sweep { .. }) {
-            self.unswept -= 1;
+        if done && matches!(job.task, Task::Sweep) {
+            self.unswept = false;
         }
         done
     }
@@ -87,8 +94,8 @@ impl Crawl {
             return false;
         }
         match task {
-            Task::Sweep { queue } => {
-                if entry.queue == *queue && self.is_gone(id) {
+            Task::Sweep => {
+                if self.is_gone(id) {
                     self.sweep(id);
                 }
                 false
@@ -110,17 +117,18 @@ impl Crawl {
                     && !self.is_gone(id);
                 if meant {
                     let queue = entry.queue;
-                    self.change_dead(id, *change);
+                    let changed = self.change_dead(id, *change);
                     self.supply(queue, None);
+                    return changed;
                 }
-                meant
+                false
             }
         }
     }
 
     /// Stops a job where it is; answers whether there was one. Sweeping goes on: what it frees is gone already.
     pub(super) fn cancel_job(&mut self, id: u64) -> bool {
-        let cancelled = self.jobs.jobs.get(&id).is_some_and(|job| !matches!(job.task, Task::Sweep { .. }));
+        let cancelled = self.jobs.jobs.get(&id).is_some_and(|job| !matches!(job.task, Task::Sweep));
         if cancelled {
             self.jobs.jobs.remove(&id);
         }
@@ -140,7 +148,7 @@ impl Crawl {
     fn describe(&self, task: &Task) -> String {
         let of = |queue: &QueueId| format!("of queue {}", self.queues[*queue].key);
         match task {
-            Task::Sweep { queue } => format!("free the memory of forgotten URLs {}", of(queue)),
+            Task::Sweep => "free the memory of forgotten URLs".to_owned(),
             Task::Purge { queue, pattern } => {
                 format!("purge pending URLs {} that match {pattern}", of(queue))
             }

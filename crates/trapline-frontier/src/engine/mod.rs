@@ -73,38 +73,51 @@ impl Engine {
         Ok(Claimed { leases, next, exhausted: crawl.is_exhausted() })
     }
 
-    /// The crawls take turns, one URL each, until enough is granted or none has any left.
+    /// The crawls take turns, one URL each, until enough is granted or none has any left. The bounds hold for all of
+    /// them together; the wish for different queues is left aside.
     fn claim_any(&mut self, now: Timestamp, want: &Want) -> Claimed {
-        let mut claimed = Claimed { exhausted: true, ..Claimed::default() };
-        let names: Vec<_> = self.crawls.keys().cloned().collect();
-        let after = self.last_served.as_ref().map_or(0, |last| names.partition_point(|name| name <= last));
-        let mut turns: Vec<_> = names[after..].iter().chain(&names[..after]).cloned().collect();
-        let mut bounds = AnyBounds::new(want);
-        for name in &turns {
-            if let Some(crawl) = self.crawls.get_mut(name) {
-                crawl.advance(now);
-            }
+        for crawl in self.crawls.values_mut() {
+            crawl.advance(now);
         }
-        while claimed.leases.len() < want.urls && !turns.is_empty() {
-            turns.retain(|name| {
-                let Some(crawl) = self.crawls.get_mut(name) else { return false };
-                if claimed.leases.len() >= want.urls {
+        let last = self.last_served.take();
+        let (before, after): (Vec<_>, Vec<_>) =
+            self.crawls.values_mut().partition(|crawl| last.as_ref().is_some_and(|last| crawl.name <= *last));
+        let mut turns: Vec<_> =
+            after.into_iter().chain(before).map(|crawl| (crawl.begin_round(want), crawl)).collect();
+
+        self.last_served = last;
+        let mut order = Vec::new();
+        let mut going: Vec<usize> = (0..turns.len()).collect();
+        while order.len() < want.urls && !going.is_empty() {
+            going.retain(|turn| {
+                if order.len() >= want.urls {
                     return true;
                 }
-                let mut leases = crawl.claim(&bounds.one(name), &mut self.last_lease);
-                let Some(lease) = leases.pop() else { return false };
-                bounds.count(&lease);
-                claimed.leases.push(lease);
-                self.last_served = Some(Arc::clone(name));
-                true
+                let given: usize = turns.iter().map(|(round, _)| round.queues_given()).sum();
+                let (round, crawl) = &mut turns[*turn];
+                round.queues = want.queues.map(|most| most.saturating_sub(given - round.queues_given()));
+                let had = round.leases.len();
+                round.urls = had + 1;
+                crawl.grant_round(round, &mut self.last_lease);
+                let granted = round.leases.len() > had;
+                if granted {
+                    order.push(*turn);
+                    self.last_served = Some(Arc::clone(&crawl.name));
+                }
+                granted
             });
         }
-        for crawl in self.crawls.values() {
+
+        let mut claimed = Claimed { exhausted: true, ..Claimed::default() };
+        let mut granted = Vec::new();
+        for (round, crawl) in turns {
+            granted.push(crawl.end_round(round).into_iter());
             claimed.exhausted &= crawl.is_exhausted();
-            if claimed.leases.len() < want.urls {
+            if order.len() < want.urls {
                 claimed.next = [claimed.next, crawl.next_event()].into_iter().flatten().min();
             }
         }
+        claimed.leases = order.into_iter().filter_map(|turn| granted[turn].next()).collect();
         claimed
     }
 
@@ -200,37 +213,4 @@ fn check_key(key: &str) -> Result<(), StoreError> {
 
 fn no_crawl(attempted: &str, name: &str) -> StoreError {
     StoreError::no_crawl("memory", attempted, name)
-}
-
-/// The bounds of a claim from any crawl, kept across the single claims it consists of.
-struct AnyBounds<'a> {
-    want: &'a Want,
-    given: BTreeMap<(Arc<str>, Arc<str>), usize>,
-}
-
-impl<'a> AnyBounds<'a> {
-    fn new(want: &'a Want) -> Self {
-        Self { want, given: BTreeMap::new() }
-    }
-
-    /// What to claim next from a crawl: one URL, within what the bounds leave.
-    fn one(&self, crawl: &Arc<str>) -> Want {
-        let mut one = Want { urls: 1, queues: None, per_queue: None, min_queues: None, ..self.want.clone() };
-        let of_crawl = || self.given.iter().filter(|((its, _), _)| its == crawl);
-        let full = of_crawl().filter(|(_, given)| self.want.per_queue.is_some_and(|most| **given >= most));
-        one.except.extend(full.map(|((_, key), _)| key.to_string()));
-        if self.want.queues.is_some_and(|most| self.given.len() >= most) {
-            one.keys = Some(of_crawl().map(|((_, key), _)| key.to_string()).collect());
-        }
-        if self.want.per_queue == Some(0) {
-            one.urls = 0;
-        }
-        one
-    }
-
-    fn count(&mut self, lease: &crate::verbs::Lease) {
-        if self.want.per_queue.is_some() || self.want.queues.is_some() {
-            *self.given.entry((Arc::clone(&lease.crawl), Arc::clone(&lease.key))).or_default() += 1;
-        }
-    }
 }

@@ -131,6 +131,7 @@ impl Crawl {
     pub(super) fn stand_up(&mut self, id: QueueId) {
         let turn = self.turn_of(id);
         let queue = &mut self.queues[id];
+        debug_assert_eq!(queue.standing, Standing::Nowhere, "{} stands already", queue.key);
         let partition = queue.partition;
         if !is_free(queue.base) {
             return;

@@ -39,6 +39,8 @@ impl Crawl {
         }
         self.supply(queue, None);
         self.check_limits();
+        // A lease renewed for no time has expired before whatever is settled next.
+        self.happen_until(self.now);
         Settled { answer, links }
     }
 

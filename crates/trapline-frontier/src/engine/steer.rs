@@ -70,8 +70,7 @@ impl Crawl {
         queue.waiting = 0;
         self.url_counts[UrlState::Pending as usize] -= affected;
         self.refresh(id);
-        self.unswept += 1;
-        Steered { affected, ..self.begin(Task::Sweep { queue: id }) }
+        Steered { affected, ..self.begin_sweep() }
     }
 
     /// Forgets all of a queue's URLs at once; their slots are swept in the background.
@@ -95,8 +94,7 @@ impl Crawl {
         }
         self.refresh(id);
         let affected = counts.iter().map(|(_, count)| count).sum();
-        self.unswept += 1;
-        Steered { affected, ..self.begin(Task::Sweep { queue: id }) }
+        Steered { affected, ..self.begin_sweep() }
     }
 
     pub(super) fn steer_url(&mut self, identity: Identity, change: UrlChange) -> Steered {
@@ -129,11 +127,9 @@ impl Crawl {
             DeadLetters::Url(identity) => {
                 let mut dead = self.find_all(identity);
                 dead.retain(|entry| self.urls[*entry].state == State::Dead);
-                let affected = dead.len() as u64;
                 let queues = dead.iter().map(|entry| self.urls[*entry].queue).collect();
-                for entry in dead.into_iter().rev() {
-                    self.change_dead(entry, change);
-                }
+                let changed = dead.into_iter().rev().filter(|entry| self.change_dead(*entry, change));
+                let affected = changed.count() as u64;
                 self.supply_all(queues, None);
                 return Steered { affected, job: None };
             }
@@ -146,12 +142,12 @@ impl Crawl {
         self.begin(Task::Dead { queue, change })
     }
 
-    /// Replays or forgets one dead letter. A crawl that is over replays nothing. Its queue must find its state
-    /// afterwards.
-    pub(super) fn change_dead(&mut self, id: EntryId, change: DeadChange) {
+    /// Replays or forgets one dead letter; answers whether it did: a crawl that is over replays nothing. Its queue
+    /// must find its state afterwards.
+    pub(super) fn change_dead(&mut self, id: EntryId, change: DeadChange) -> bool {
         match change {
             DeadChange::Purge => self.drop_entry(id),
-            DeadChange::Replay if self.is_finished() => {}
+            DeadChange::Replay if self.is_finished() => return false,
             DeadChange::Replay => {
                 self.leave(id);
                 (self.urls[id].expiries, self.urls[id].retries) = (0, 0);
@@ -159,6 +155,7 @@ impl Crawl {
                 self.enter(id, State::Pending);
             }
         }
+        true
     }
 
     /// Changes settings, all or none.

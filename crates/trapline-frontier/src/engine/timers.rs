@@ -1,8 +1,8 @@
 //! What will happen by itself, in the order of its times: expiries, retries, visits, waking queues and groups,
 //! ends of budget periods.
 //!
-//! Events are removed when they no longer hold, never left to be ignored later, so the first one is always a
-//! true answer to "when will something happen".
+//! Events are removed when they no longer hold, so the first one answers "when will something happen"; only those of
+//! URLs that are gone with a purge or deletion stay until they are swept.
 
 use std::collections::{BTreeMap, VecDeque};
 

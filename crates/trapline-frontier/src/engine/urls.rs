@@ -93,7 +93,7 @@ pub(super) struct Entry {
     pub(super) place: u64,
     /// When it was admitted, among others.
     pub(super) admitted: Rank,
-    /// The timer that waits for it: of a retry, a schedule, a visit, or its lease's expiry.
+    /// The timer that waits for it: of a retry, a schedule or a visit.
     pub(super) due: Moment,
     /// Its lease, while leased.
     pub(super) lease: u64,

@@ -151,6 +151,11 @@ impl Player {
         LeftPlayer { crawl: self.frontier.crawl().to_owned(), memory: self.memory }
     }
 
+    /// The crawl it is played on, to be asked what a script cannot.
+    pub fn frontier(&self) -> &Frontier {
+        &self.frontier
+    }
+
     /// Plays one verb and answers what came back, as a script writes it. Not `restart` and `crash`: whoever can
     /// do those [leaves](Player::leave) and [resumes](LeftPlayer::resume).
     pub async fn play(&mut self, at: Timestamp, verb: &Verb) -> Result<String, RunError> {

@@ -128,6 +128,7 @@ const TRACES: &[(&str, &str)] = traces!("traces/", [
     "claim_of_many_is_as_many_claims_of_one",
     "claim_per_queue_bounds_what_one_queue_supplies",
     "claim_queues_bounds_how_many_queues_supply",
+    "claim_what_is_both_named_and_excluded_is_excluded",
     "claim_zero_grants_nothing_and_charges_nothing",
     "crawl_delay_changed_counts_from_the_next_settlement",
     "crawl_finish_is_final",
