@@ -346,3 +346,16 @@ impl std::ops::IndexMut<QueueId> for Queues {
         &mut self.queues[id.0 as usize]
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// There may be millions of queues and hundreds of millions of entries: growing one is a decision.
+    #[test]
+    fn queues_and_entries_stay_small() {
+        assert!(size_of::<Queue>() <= 320, "a queue has {} bytes", size_of::<Queue>());
+        let entry = size_of::<super::super::urls::Entry>();
+        assert!(entry <= 128, "an entry has {entry} bytes");
+    }
+}
