@@ -79,7 +79,8 @@ struct Crawl<'a> {
     idle: BTreeSet<u32>,
     /// Fetches under way, by when they end and whose they are.
     busy: BTreeMap<(Timestamp, u32), Fetch>,
-    /// How often pages have failed that may still be tried. A lease does not say.
+    /// How often pages have failed that may still be tried. A lease counts all retries, those of a host that was
+    /// down among them.
     failures: BTreeMap<usize, u32>,
 
     ended: Vec<bool>,
