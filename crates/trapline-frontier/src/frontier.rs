@@ -88,8 +88,9 @@ impl Frontier {
         now: Timestamp,
         requests: impl IntoIterator<Item = Request>,
     ) -> Result<Vec<Admission>, StoreError> {
-        let mut candidates = Vec::new();
-        let mut well_formed = Vec::new();
+        let requests = requests.into_iter();
+        let mut candidates = Vec::with_capacity(requests.size_hint().0);
+        let mut well_formed = Vec::with_capacity(requests.size_hint().0);
         for request in requests {
             let prepared = self.prepare(request);
             well_formed.push(prepared.is_ok());
