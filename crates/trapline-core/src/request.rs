@@ -3,6 +3,7 @@
 //! Nothing here is computed. Identity, queue key, class and cost are derived from a request by
 //! [`Preparer`](crate::Preparer) and travel beside it in a [`Candidate`](crate::Candidate).
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// One request as the caller made it. The frontier hands it out again unchanged.
@@ -10,8 +11,9 @@ use std::collections::BTreeMap;
 pub struct Request {
     /// The URL to fetch, as it was given. Canonical forms decide only about identity, never about this.
     pub url: String,
-    /// The HTTP method. Part of the identity. Defaults to `GET`.
-    pub method: String,
+    /// The HTTP method. Part of the identity. Defaults to `GET`, and like every literal costs no allocation:
+    /// `method: "POST".into()`.
+    pub method: Cow<'static, str>,
     /// Headers, in order. Values are bytes, because HTTP's are.
     pub headers: Vec<(String, Vec<u8>)>,
     /// Cookies to send with this request, in order.
@@ -51,7 +53,7 @@ impl Request {
     pub fn get(url: impl Into<String>) -> Self {
         Self {
             url: url.into(),
-            method: "GET".to_owned(),
+            method: Cow::Borrowed("GET"),
             headers: Vec::new(),
             cookies: Vec::new(),
             body: Vec::new(),

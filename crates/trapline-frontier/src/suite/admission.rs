@@ -13,7 +13,7 @@ use crate::verbs::{Admission, Answer, Outcome, Refusal, Want};
 pub(super) fn full_request(url: &str) -> Request {
     Request {
         url: url.to_owned(),
-        method: "POST".to_owned(),
+        method: "POST".into(),
         headers: vec![
             ("X-Binary".to_owned(), vec![0, 255, 128, b'\r', b'\n', 0xC3, 0x28]),
             ("accept".to_owned(), b"*/*".to_vec()),
@@ -96,7 +96,7 @@ pub fn method_and_body_are_part_of_the_identity<H: Harness>(mut harness: H) {
     let trial = Trial::new(&harness, store, "concurrency=0 delay=0");
     let post = |body: &[u8]| {
         let request = Request::get("http://a.example/form");
-        trial.candidate(Request { method: "POST".to_owned(), body: body.to_vec(), ..request })
+        trial.candidate(Request { method: "POST".into(), body: body.to_vec(), ..request })
     };
     let batch = [trial.get("http://a.example/form"), post(b""), post(b"a=1"), post(b"a=2"), post(b"a=1")];
     use Admission::{Added, Known};

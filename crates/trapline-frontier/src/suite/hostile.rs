@@ -45,7 +45,7 @@ pub fn strange_text_in_a_request_comes_back<H: Harness>(mut harness: H) {
     let store = harness.open();
     let trial = Trial::new(&harness, store, "delay=0 concurrency=0");
     let request = |text: &str| Request {
-        method: text.to_owned(),
+        method: text.to_owned().into(),
         headers: vec![(text.to_owned(), text.as_bytes().to_vec())],
         cookies: vec![(text.to_owned(), text.to_owned())],
         body: text.as_bytes().to_vec(),

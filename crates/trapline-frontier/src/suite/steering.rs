@@ -507,7 +507,7 @@ fn many() -> Vec<String> {
 pub fn a_url_is_steered_by_its_identity<H: Harness>(mut harness: H) {
     let store = harness.open();
     let trial = Trial::new(&harness, store, "");
-    let post = Request { method: "POST".to_owned(), ..Request::get("http://a.example/form") };
+    let post = Request { method: "POST".into(), ..Request::get("http://a.example/form") };
     let candidate = trial.candidate(post);
     trial.add_candidates(START, &[candidate.clone(), trial.get("http://a.example/form")]);
     assert_eq!(trial.steer(START, Steer::Url(candidate.identity, UrlChange::Forget)).affected, 1);
