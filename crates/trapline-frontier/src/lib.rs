@@ -10,6 +10,7 @@ mod engine;
 mod frontier;
 mod memory;
 mod pattern;
+mod payload;
 mod push_pop;
 mod report;
 pub mod script;
@@ -24,7 +25,7 @@ pub use memory::MemoryStore;
 pub use pattern::Pattern;
 pub use push_pop::{PushPop, PushPopStore};
 pub use report::{
-    CrawlReport, CrawlState, DeadLetter, JobReport, LeaseReport, Note, Page, Query, QueueReport, QueueState,
+    CrawlReport, CrawlState, DeadLetter, JobReport, LeaseReport, Memory, Note, Page, Query, QueueReport, QueueState,
     Recovered, Rows, Scan, Stats, UrlReport, UrlState,
 };
 pub use settings::{AdmissionGate, Order, Pace, SettingError, Settings};

@@ -356,6 +356,26 @@ pub struct Stats {
     pub expired: u64,
     /// What was found when the store was last opened; None for a store that keeps nothing.
     pub recovered: Option<Recovered>,
+    /// What the crawl's memory goes to; None for a store that is elsewhere.
+    pub memory: Option<Memory>,
+}
+
+/// What the memory of a crawl goes to, in bytes. Leases, timers, notes and the reasons of dead letters are not among
+/// it: they are few.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Memory {
+    /// The seen set, which finds a URL by its identity.
+    pub seen: u64,
+    /// The record of each known URL: its identity, queue, class, cost and state.
+    pub records: u64,
+    /// What is needed besides for each pending or leased URL.
+    pub pending: u64,
+    /// What few URLs have: page records, retries, times at which they are due.
+    pub rare: u64,
+    /// The texts of the URLs and the rest of their requests.
+    pub texts: u64,
+    /// The queues with their keys, and the index that finds them.
+    pub queues: u64,
 }
 
 impl Stats {

@@ -5,7 +5,7 @@ use trapline_core::{Candidate, KEY_BYTES_MAX, Statement, Terms, Timestamp, URL_B
 use super::crawl::Crawl;
 use super::moment::{Age, Moment};
 use super::queues::{QueueId, TermsChanged};
-use super::urls::{Band, Entry, EntryId, State};
+use super::urls::{EntryId, NewEntry, State};
 use crate::settings::AdmissionGate;
 use crate::verbs::{Admission, Refusal};
 
@@ -37,10 +37,11 @@ impl Crawl {
         if let Some(refusal) = self.refusal(candidate) {
             return Admission::Refused(refusal);
         }
-        let (cost, class) = self.price(candidate);
+        let price = self.price(candidate);
         let queue = self.queue_of(&candidate.key);
         self.take_terms(queue, &candidate.terms, false);
-        let id = self.new_entry(candidate, queue, class, cost);
+        let older = if candidate.dont_filter { self.urls.newest(candidate.identity) } else { None };
+        let id = self.new_entry(candidate, older, queue, price);
         self.place_as_admitted(id, self.now);
         self.enter(id, State::Pending);
         self.supply(queue, deferred);
@@ -57,23 +58,29 @@ impl Crawl {
     /// Moves a pending URL to the better class its candidate asks for; answers whether it is one.
     fn improve(&mut self, known: EntryId, candidate: &Candidate) -> bool {
         let (_, class) = self.price(candidate);
-        let entry = &self.urls[known];
-        let better = entry.state.is_pending() && class < entry.class;
+        let record = &self.urls[known];
+        let better = record.state().is_pending() && class < record.class;
         if better {
             self.move_to_class(known, class);
         }
         better
     }
 
-    /// Looks a whole batch up once before it is admitted, each URL and its queue. The answers only size the tables;
-    /// the point is that these look-ups do not wait for one another, while those of the admission itself, one
-    /// after the other, then find everything in the cache.
-    pub(super) fn warm(&mut self, batch: &[Candidate]) {
-        let new: Vec<&Candidate> =
-            batch.iter().filter(|candidate| self.urls.newest(candidate.identity).is_none()).collect();
-        let new_queues = new.iter().filter(|candidate| self.queues.find(&candidate.key).is_none()).count();
-        self.urls.make_room(new.len());
-        self.queues.make_room(new_queues);
+    /// Looks a whole batch up once before it is admitted, each URL and its queue. The answers do not matter; the point
+    /// is that these look-ups do not wait for one another, while those of the admission itself, one after the
+    /// other, then find everything in the cache.
+    pub(super) fn warm(&self, batch: &[Candidate]) {
+        let mut seen = 0;
+        for candidate in batch {
+            seen += match self.urls.guess(candidate.identity) {
+                Some(entry) => self.urls[entry].cost,
+                None => match self.queues.guess(&candidate.key) {
+                    Some(queue) => self.queues[queue].leased,
+                    None => 0,
+                },
+            };
+        }
+        std::hint::black_box(seen);
     }
 
     /// Why a new URL is not to be taken.
@@ -91,31 +98,24 @@ impl Crawl {
         (u64::from(length) >= longest).then_some(Refusal::QueueFull)
     }
 
-    fn new_entry(&mut self, candidate: &Candidate, queue: QueueId, class: u8, cost: u32) -> EntryId {
-        self.urls.add(Entry {
+    /// A new entry of a candidate, before `older` ones of the same URL.
+    fn new_entry(
+        &mut self,
+        candidate: &Candidate,
+        older: Option<EntryId>,
+        queue: QueueId,
+        price: (u32, u8),
+    ) -> EntryId {
+        let (cost, class) = price;
+        let new = NewEntry {
             identity: candidate.identity,
-            request: candidate.request.clone(),
-            page: None,
+            request: &candidate.request,
             queue,
-            older: EntryId::NONE,
-            newer: EntryId::NONE,
-            before: EntryId::NONE,
-            after: EntryId::NONE,
-            place: 0,
-            admitted: 0,
-            due: Moment::default(),
-            lease: 0,
-            cost,
-            expiries: 0,
-            retries: 0,
-            visits: 0,
-            purges: 0,
-            deletions: self.queues[queue].deletions,
+            deletions: self.queues[queue].deletions(),
             class,
-            band: Band::Fresh,
-            state: State::Free,
-            in_tree: false,
-        })
+            cost,
+        };
+        self.urls.add(new, older)
     }
 
     /// A queue was given a URL: unless it is to wait, it finds its state.
@@ -130,19 +130,22 @@ impl Crawl {
 
     /// Takes over what a caller knows of a URL. All entries of the URL become one, and any lease of it ends.
     fn restate(&mut self, candidate: &Candidate, statement: Statement, deferred: Option<QueueId>) {
-        let (cost, class) = self.price(candidate);
+        let price = self.price(candidate);
         let mut touched = Vec::new();
         let (mut page, mut visits) = (None, 0);
         for entry in self.find_all(candidate.identity) {
             touched.push(self.urls[entry].queue);
-            page = page.or_else(|| self.urls[entry].page.take());
-            visits = self.urls[entry].visits.max(visits);
+            page = page.or_else(|| self.urls.more(entry).page.clone());
+            visits = self.urls.visits(entry).max(visits);
             self.drop_entry(entry);
         }
         let queue = self.queue_of(&candidate.key);
         self.take_terms(queue, &candidate.terms, false);
-        let id = self.new_entry(candidate, queue, class, cost);
-        (self.urls[id].page, self.urls[id].visits) = (page, visits);
+        let id = self.new_entry(candidate, None, queue, price);
+        self.urls.set_visits(id, visits);
+        if page.is_some() {
+            self.urls.more_mut(id).page = page;
+        }
         match statement {
             Statement::Done => self.enter(id, State::Done),
             Statement::Next(at) => self.schedule(id, at, State::Scheduled),
@@ -156,9 +159,10 @@ impl Crawl {
     pub(super) fn supply_all(&mut self, mut queues: Vec<QueueId>, deferred: Option<QueueId>) {
         let former = |id: &QueueId| {
             let queue = &self.queues[*id];
-            (queue.active && queue.balance <= 0, queue.age == Age::default(), &queue.age, *id)
+            let age = queue.age();
+            (queue.active && queue.balance <= 0, age == Age::default(), age, *id)
         };
-        queues.sort_by(|a, b| former(a).cmp(&former(b)));
+        queues.sort_by_cached_key(former);
         queues.dedup();
         for queue in queues {
             self.supply(queue, deferred);
@@ -169,10 +173,9 @@ impl Crawl {
     pub(super) fn schedule(&mut self, id: EntryId, at: Timestamp, waiting: State) {
         if at > self.now {
             let rank = self.draw();
-            let entry = &mut self.urls[id];
-            entry.due = Moment { at, rank };
+            self.urls.more_mut(id).due = Moment { at, rank };
             if waiting == State::Scheduled {
-                entry.admitted = rank;
+                self.urls.live_mut(id).set_admitted(rank);
             }
             self.enter(id, waiting);
         } else {
@@ -192,7 +195,7 @@ impl Crawl {
             && self.queues[id].may_change_group(by_operator)
         {
             let group = if name.is_empty() { None } else { Some(self.groups.find_or_make(name)) };
-            changed.any |= std::mem::replace(&mut self.queues[id].group, group) != group;
+            changed.any |= std::mem::replace(&mut self.queues[id].rare_mut().group, group) != group;
         }
         self.terms_changed(id, changed);
     }

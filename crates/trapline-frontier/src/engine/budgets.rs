@@ -39,7 +39,7 @@ impl Crawl {
     pub(super) fn penalize(&mut self, id: EntryId) {
         let (from, now, penalty) = (self.charges_from(), self.now, self.settings.error_penalty);
         let queue = &mut self.queues[self.urls[id].queue];
-        queue.errors += 1;
+        queue.rare_mut().errors += 1;
         queue.spend(from, now, penalty);
         self.spent = self.spent.saturating_add(penalty);
     }
@@ -63,12 +63,12 @@ impl Crawl {
         self.stand_down(id);
         self.census.remove(&self.queues[id], self.generation);
         let queue = &mut self.queues[id];
-        queue.retired = Some(why);
+        queue.rare_mut().retired = Some(why);
         queue.active = false;
         if queue.base == QueueState::Ready {
             queue.base = QueueState::Inactive;
         }
-        self.census.add(&mut self.queues[id], self.generation);
+        self.census.add(&self.queues[id], self.generation);
         self.stand_up(id);
         if matches!(why, Retired::OverBudget(_)) {
             self.set_period_timer();
@@ -81,16 +81,16 @@ impl Crawl {
         self.stand_down(id);
         self.census.remove(&self.queues[id], self.generation);
         let queue = &mut self.queues[id];
-        queue.retired = None;
+        queue.rare_mut().retired = None;
         queue.freed = queue.freed.max(since);
-        queue.age = Age::since(since);
-        self.census.add(&mut self.queues[id], self.generation);
+        queue.set_age(Age::since(since));
+        self.census.add(&self.queues[id], self.generation);
     }
 
     /// If a queue is over its budget, it gets another chance. It must find its state afterwards.
     pub(super) fn reconsider(&mut self, id: QueueId) {
         let queue = &self.queues[id];
-        if queue.retired == Some(Retired::OverBudget(self.generation)) {
+        if queue.retired() == Some(Retired::OverBudget(self.generation)) {
             self.unretire(id);
         }
     }

@@ -30,7 +30,7 @@ impl Count {
 
 impl Census {
     fn count(&mut self, queue: &Queue, generation: u64) -> &mut Count {
-        match queue.retired {
+        match queue.retired() {
             Some(Retired::ByHand) => &mut self.by_hand,
             Some(Retired::OverBudget(its)) if its == generation => &mut self.over_budget,
             _ => &mut self.live,
@@ -38,21 +38,49 @@ impl Census {
     }
 
     /// Counts a queue as it is now.
-    pub(super) fn add(&mut self, queue: &mut Queue, generation: u64) {
-        queue.counted = (queue.pending(), queue.visits);
+    pub(super) fn add(&mut self, queue: &Queue, generation: u64) {
         let count = self.count(queue, generation);
         count.states[queue.base as usize] += 1;
         count.pending += u64::from(queue.pending());
-        count.visits += u64::from(queue.visits);
+        count.visits += u64::from(queue.visits());
     }
 
-    /// Takes a queue out, as it was counted.
+    /// Takes a queue out, as it is now.
     pub(super) fn remove(&mut self, queue: &Queue, generation: u64) {
-        let (pending, visits) = queue.counted;
         let count = self.count(queue, generation);
         count.states[queue.base as usize] -= 1;
-        count.pending -= u64::from(pending);
-        count.visits -= u64::from(visits);
+        count.pending -= u64::from(queue.pending());
+        count.visits -= u64::from(queue.visits());
+    }
+
+    /// A queue that is counted takes a state on.
+    pub(super) fn change_state(&mut self, queue: &mut Queue, generation: u64, state: QueueState) {
+        if queue.base != state {
+            let count = self.count(queue, generation);
+            count.states[queue.base as usize] -= 1;
+            count.states[state as usize] += 1;
+            queue.base = state;
+        }
+    }
+
+    /// A URL of a queue becomes pending.
+    pub(super) fn add_pending(&mut self, queue: &Queue, generation: u64) {
+        self.count(queue, generation).pending += 1;
+    }
+
+    /// Some URLs of a queue are pending no more.
+    pub(super) fn remove_pending(&mut self, queue: &Queue, generation: u64, urls: u32) {
+        self.count(queue, generation).pending -= u64::from(urls);
+    }
+
+    /// A URL of a queue waits for its next visit.
+    pub(super) fn add_visit(&mut self, queue: &Queue, generation: u64) {
+        self.count(queue, generation).visits += 1;
+    }
+
+    /// Some URLs of a queue wait for no visit any more.
+    pub(super) fn remove_visits(&mut self, queue: &Queue, generation: u64, urls: u32) {
+        self.count(queue, generation).visits -= u64::from(urls);
     }
 
     pub(super) fn reconsider_all(&mut self) {

@@ -19,6 +19,9 @@ use crate::verbs::{Lease, LeaseId, Want};
 /// back at once (`lease=0` without `max_deliveries`) comes to an end.
 const GRANTS_MAX: usize = 1_000_000;
 
+/// So many are looked at ahead of time: as much as stays in the cache.
+const WARMED_MAX: usize = 1000;
+
 /// One claim of a crawl under way.
 pub(super) struct Round<'a> {
     want: &'a Want,
@@ -37,6 +40,7 @@ pub(super) struct Round<'a> {
 impl Crawl {
     /// Grants up to what is wanted, each under the next number of `last_lease`.
     pub(super) fn claim(&mut self, want: &Want, last_lease: &mut u64) -> Vec<Lease> {
+        self.warm_claim(want);
         let mut round = self.begin_round(want);
         let spread = want.min_queues.map(|queues| (want.urls / queues.max(1)).max(1));
         if let Some(spread) = spread.filter(|spread| *spread < round.per_queue) {
@@ -50,6 +54,16 @@ impl Crawl {
         }
         self.grant_round(&mut round, last_lease);
         self.end_round(round)
+    }
+
+    /// Looks at what a claim will probably grant, ahead of time: see [`Crawl::warm`].
+    fn warm_claim(&self, want: &Want) {
+        if want.urls > 1 && want.keys.is_none() {
+            let queues = self.lines.likely(want.urls.min(WARMED_MAX));
+            let entries: Vec<_> =
+                queues.iter().filter_map(|queue| self.queues[*queue].order.likely()).collect();
+            self.urls.touch(&entries);
+        }
     }
 
     /// Begins a claim: what it excludes is taken out of line until it ends.
@@ -144,7 +158,7 @@ impl Crawl {
     ) {
         let mut turns: BTreeSet<Turn> = BTreeSet::new();
         for queue in queues {
-            let partition = self.queues[queue].partition;
+            let partition = u32::from(self.queues[queue].partition);
             let open = !round.aside.contains(&queue) && !round.at_bound(queue);
             if open && allowed.is_none_or(|allowed| allowed.contains(&partition)) {
                 self.refresh(queue);
@@ -179,20 +193,22 @@ impl Crawl {
         let lasts = round.want.lease.unwrap_or(self.settings.lease);
         let deadline = Moment { at: self.now + lasts, rank: self.draw() };
         self.leave(entry_id);
-        self.urls[entry_id].lease = lease;
+        self.urls.live_mut(entry_id).set_lease(lease);
         self.enter(entry_id, State::Leased);
         self.leases.insert(lease, Grant { entry: entry_id, granted: self.now, deadline });
         self.timers.set(deadline, Event::Expiry(lease));
 
         let (from, now) = (self.charges_from(), self.now);
-        let entry = &self.urls[entry_id];
+        let record = &self.urls[entry_id];
+        let (identity, cost) = (record.identity(), record.cost);
+        let more = self.urls.more(entry_id);
         let queue = &mut self.queues[id];
-        queue.spend(from, now, u64::from(entry.cost));
-        queue.balance = queue.balance.saturating_sub(i64::from(entry.cost));
-        queue.latest_cost = entry.cost;
-        queue.charged = queue.charged.saturating_add(u64::from(entry.cost));
-        queue.grants += 1;
-        self.spent = self.spent.saturating_add(u64::from(entry.cost));
+        queue.spend(from, now, u64::from(cost));
+        queue.balance = queue.balance.saturating_sub(i64::from(cost));
+        queue.latest_cost = cost;
+        queue.charged = queue.charged.saturating_add(u64::from(cost));
+        queue.grants = queue.grants.saturating_add(1);
+        self.spent = self.spent.saturating_add(u64::from(cost));
         self.granted += 1;
         if round.counts() {
             *round.given.entry(id).or_default() += 1;
@@ -201,13 +217,13 @@ impl Crawl {
             id: LeaseId(lease),
             crawl: Arc::clone(&self.name),
             key: Arc::clone(&queue.key),
-            identity: entry.identity,
-            request: Arc::clone(&entry.request),
+            identity,
+            request: self.urls.request(entry_id),
             deadline: deadline.at,
-            delivery: entry.expiries.saturating_add(1),
-            retries: entry.retries,
-            cost: entry.cost,
-            page: entry.page.clone(),
+            delivery: more.expiries.saturating_add(1),
+            retries: more.retries,
+            cost,
+            page: more.page.clone(),
         });
         self.refresh(id);
         if deadline.at <= self.now {

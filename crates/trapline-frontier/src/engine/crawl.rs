@@ -15,7 +15,7 @@ use super::groups::Groups;
 use super::jobs::Jobs;
 use super::line::Lines;
 use super::moment::{Moment, Rank};
-use super::order::{place_behind_all, place_of_admitted};
+use super::order::place_behind_all;
 use super::queues::{Queue, QueueId, Queues};
 use super::timers::{Event, Timers};
 use super::urls::{Band, EntryId, State, Urls};
@@ -86,6 +86,8 @@ pub(super) struct Grant {
 pub(super) struct Death {
     pub(super) reason: String,
     pub(super) at: Timestamp,
+    /// The same, among all commands.
+    pub(super) rank: Rank,
 }
 
 /// A note as the engine keeps it.
@@ -151,24 +153,33 @@ impl Crawl {
     /// Gives an entry the place of one admitted at this moment and scheduled for `scheduled`.
     pub(super) fn place_as_admitted(&mut self, id: EntryId, scheduled: Timestamp) {
         let rank = self.draw();
-        let entry = &mut self.urls[id];
-        entry.admitted = rank;
-        entry.band = Band::Fresh;
-        entry.place = place_of_admitted(self.settings.order, rank, scheduled.as_millis());
+        let live = self.urls.live_mut(id);
+        live.set_admitted(rank);
+        live.band = Band::Fresh;
+        if self.settings.order == Order::Date {
+            self.urls.more_mut(id).place = Some(scheduled.as_millis());
+        } else if let Some(more) = self.urls.existing_more(id) {
+            more.place = None;
+        }
+    }
+
+    /// Puts an entry before those admitted: it comes back, as of a time.
+    pub(super) fn place_as_returned(&mut self, id: EntryId, since: Timestamp) {
+        self.urls.live_mut(id).band = Band::Returned;
+        self.urls.more_mut(id).place = Some(since.as_millis());
     }
 
     /// Moves a pending entry to a class, behind what waits there.
     pub(super) fn move_to_class(&mut self, id: EntryId, class: u8) {
-        let state = self.urls[id].state;
+        let state = self.urls.state(id);
         self.leave(id);
         let rank = self.draw();
-        let entry = &mut self.urls[id];
-        entry.class = class;
+        self.urls[id].class = class;
         if state == State::Pending
             && let Some(place) = place_behind_all(self.settings.order, rank)
         {
-            entry.band = Band::Fresh;
-            entry.place = place;
+            self.urls.live_mut(id).band = Band::Fresh;
+            self.urls.more_mut(id).place = Some(place);
         }
         self.enter(id, state);
     }
@@ -176,28 +187,28 @@ impl Crawl {
     /// An entry takes a state on: it is counted, and put where its state says. A waiting one must know when it
     /// is due, a leased one its lease, a dead one its death.
     pub(super) fn enter(&mut self, id: EntryId, state: State) {
-        let entry = &mut self.urls[id];
-        entry.state = state;
-        let queue = &mut self.queues[entry.queue];
+        self.urls.set_state(id, state);
+        let queue = &mut self.queues[self.urls[id].queue];
         if state.is_pending() {
-            entry.purges = queue.purges;
+            self.urls.live_mut(id).purges = queue.purges();
+            self.census.add_pending(queue, self.generation);
         }
-        let due = entry.due;
         match state {
             State::Pending => queue.order.insert(self.settings.order, &mut self.urls, id),
             State::Retrying | State::Scheduled => {
-                queue.waiting += 1;
-                self.timers.set(due, Event::Due(id));
+                queue.rare_mut().waiting += 1;
+                self.timers.set(self.urls.more(id).due, Event::Due(id));
             }
             State::Leased => queue.leased += 1,
             State::Done => queue.done += 1,
             State::Revisiting => {
                 queue.done += 1;
-                queue.visits += 1;
-                self.timers.set(due, Event::Due(id));
+                queue.rare_mut().visits += 1;
+                self.census.add_visit(queue, self.generation);
+                self.timers.set(self.urls.more(id).due, Event::Due(id));
             }
-            State::Disregarded => queue.disregarded += 1,
-            State::Dead => queue.dead += 1,
+            State::Disregarded => queue.rare_mut().disregarded += 1,
+            State::Dead => queue.rare_mut().dead += 1,
             State::Free => {}
         }
         self.url_counts[state.public() as usize] += 1;
@@ -211,24 +222,27 @@ impl Crawl {
 
     /// The same, once its timer has gone off or its lease is gone.
     pub(super) fn leave_untimed(&mut self, id: EntryId) {
-        let entry = &self.urls[id];
-        let state = entry.state;
-        let queue = &mut self.queues[entry.queue];
+        let state = self.urls.state(id);
+        let queue = &mut self.queues[self.urls[id].queue];
+        if state.is_pending() {
+            self.census.remove_pending(queue, self.generation, 1);
+        }
         match state {
             State::Pending => queue.order.remove(self.settings.order, &mut self.urls, id),
-            State::Retrying | State::Scheduled => queue.waiting -= 1,
+            State::Retrying | State::Scheduled => queue.rare_mut().waiting -= 1,
             State::Leased => queue.leased -= 1,
             State::Done => queue.done -= 1,
             State::Revisiting => {
                 queue.done -= 1;
-                queue.visits -= 1;
+                queue.rare_mut().visits -= 1;
+                self.census.remove_visits(queue, self.generation, 1);
             }
             State::Disregarded => {
-                queue.disregarded -= 1;
+                queue.rare_mut().disregarded -= 1;
                 self.disregards.remove(&id);
             }
             State::Dead => {
-                queue.dead -= 1;
+                queue.rare_mut().dead -= 1;
                 self.dead_letters.remove(&id);
             }
             State::Free => {}
@@ -238,14 +252,14 @@ impl Crawl {
 
     /// Cancels what waits for an entry: its timer, or its lease with its expiry.
     fn forget_timers(&mut self, id: EntryId) {
-        let entry = &self.urls[id];
-        match entry.state {
+        match self.urls.state(id) {
             State::Retrying | State::Scheduled | State::Revisiting => {
-                self.timers.cancel(entry.due, Event::Due(id));
+                self.timers.cancel(self.urls.more(id).due, Event::Due(id));
             }
             State::Leased => {
-                if let Some(grant) = self.leases.remove(&entry.lease) {
-                    self.timers.cancel(grant.deadline, Event::Expiry(entry.lease));
+                let lease = self.urls.live(id).lease();
+                if let Some(grant) = self.leases.remove(&lease) {
+                    self.timers.cancel(grant.deadline, Event::Expiry(lease));
                 }
             }
             _ => {}
@@ -257,9 +271,10 @@ impl Crawl {
         if !self.unswept {
             return false;
         }
-        let entry = &self.urls[id];
-        let queue = &self.queues[entry.queue];
-        entry.deletions != queue.deletions || entry.state.is_pending() && entry.purges != queue.purges
+        let record = &self.urls[id];
+        let queue = &self.queues[record.queue];
+        record.deletions != queue.deletions()
+            || record.state().is_pending() && self.urls.live(id).purges != queue.purges()
     }
 
     /// Frees the slot of an entry that is gone. It is counted nowhere any more.
@@ -297,7 +312,7 @@ impl Crawl {
         let mut found = Vec::new();
         let mut next = self.find_url(identity);
         while let Some(id) = next {
-            next = self.urls[id].older.some();
+            next = self.urls.older(id);
             if self.is_gone(id) {
                 self.sweep(id);
             } else {
@@ -310,9 +325,10 @@ impl Crawl {
     /// The queue of a key, made if there is none.
     pub(super) fn queue_of(&mut self, key: &Arc<str>) -> QueueId {
         let partitions = self.lines.len();
-        let (id, made) = self.queues.find_or_make(key, |key| trapline_core::partition_of(key, partitions));
+        let partition = |key: &str| trapline_core::partition_of(key, partitions) as u16;
+        let (id, made) = self.queues.find_or_make(key, partition);
         if made {
-            self.census.add(&mut self.queues[id], self.generation);
+            self.census.add(&self.queues[id], self.generation);
         }
         id
     }

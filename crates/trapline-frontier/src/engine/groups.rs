@@ -25,7 +25,7 @@ pub(super) struct Group {
     /// Whether that lies ahead.
     pub(super) waits: bool,
     /// The members that could be served, by partition.
-    pub(super) members: BTreeMap<u32, Members>,
+    pub(super) members: BTreeMap<u16, Members>,
     /// How many of them are inactive and active.
     pub(super) counts: [u64; 2],
     /// Members whose balance is used up: they become inactive when the group's wait ends.
@@ -94,7 +94,7 @@ impl Crawl {
         group.waits
     }
 
-    pub(super) fn join_group(&mut self, id: GroupId, partition: u32, turn: Turn) {
+    pub(super) fn join_group(&mut self, id: GroupId, partition: u16, turn: Turn) {
         let waits = self.group_waits(id);
         let group = &mut self.groups[id];
         let active = usize::from(!turn.inactive);
@@ -110,7 +110,7 @@ impl Crawl {
         self.set_group_timer(id);
     }
 
-    pub(super) fn leave_group(&mut self, id: GroupId, partition: u32, turn: &Turn) {
+    pub(super) fn leave_group(&mut self, id: GroupId, partition: u16, turn: &Turn) {
         let group = &mut self.groups[id];
         if let Some(members) = group.members.get_mut(&partition) {
             members.turns.remove(turn);
@@ -126,7 +126,7 @@ impl Crawl {
     }
 
     /// Lets the best member of a group stand in line, or none while the group waits.
-    fn choose_member(&mut self, id: GroupId, partition: u32) {
+    fn choose_member(&mut self, id: GroupId, partition: u16) {
         let group = &mut self.groups[id];
         let waits = group.waits;
         let Some(members) = group.members.get_mut(&partition) else { return };
@@ -166,7 +166,7 @@ impl Crawl {
         group.timer = None;
         self.change_group(id, |group| group.waits = false);
         let mut spent: Vec<_> = self.groups[id].spent.iter().copied().collect();
-        spent.sort_by(|a, b| self.queues[*a].age.cmp(&self.queues[*b].age));
+        spent.sort_by_cached_key(|queue| self.queues[*queue].age());
         for queue in spent {
             self.refresh(queue);
         }
@@ -197,7 +197,7 @@ impl Crawl {
                 _ => {}
             }
         }
-        let partitions: Vec<u32> = group.members.keys().copied().collect();
+        let partitions: Vec<u16> = group.members.keys().copied().collect();
         for partition in partitions {
             self.choose_member(id, partition);
         }

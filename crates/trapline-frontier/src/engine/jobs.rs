@@ -26,7 +26,7 @@ pub(super) struct Jobs {
 #[derive(Debug)]
 struct Job {
     task: Task,
-    /// What was admitted later is left alone.
+    /// What was admitted, or died, later is left alone.
     before: Rank,
     passed: u32,
     total: u32,
@@ -58,11 +58,17 @@ impl Crawl {
         Steered { affected, job: (!done).then_some(id) }
     }
 
-    /// Begins to free the slots of what is gone. One sweep is enough for all: it starts anew if one is under way.
-    pub(super) fn begin_sweep(&mut self) -> Steered {
+    /// Begins to free the slots of what is gone. One sweep is enough for all: it starts anew if one is under way. With
+    /// `all` it also ends here: a count has come round, and what is gone must not seem to be there again.
+    pub(super) fn begin_sweep(&mut self, all: bool) -> Steered {
         self.unswept = true;
         self.jobs.jobs.retain(|_, job| !matches!(job.task, Task::Sweep));
-        self.begin(Task::Sweep)
+        let steered = self.begin(Task::Sweep);
+        let Some(id) = steered.job.filter(|_| all) else { return steered };
+        if let Some(mut job) = self.jobs.jobs.remove(&id) {
+            while !self.step(&mut job) {}
+        }
+        Steered { job: None, ..steered }
     }
 
     /// Takes a step of the oldest job.
@@ -90,7 +96,8 @@ impl Crawl {
     /// Does to one entry what a task says; answers whether that changed anything.
     fn work_on(&mut self, task: &Task, before: Rank, id: EntryId) -> bool {
         let entry = &self.urls[id];
-        if entry.state == State::Free || entry.admitted > before {
+        let state = entry.state();
+        if state == State::Free {
             return false;
         }
         match task {
@@ -102,9 +109,10 @@ impl Crawl {
             }
             Task::Purge { queue, pattern } => {
                 let meant = entry.queue == *queue
-                    && entry.state.is_pending()
+                    && state.is_pending()
+                    && self.urls.live(id).admitted() <= before
                     && !self.is_gone(id)
-                    && pattern.matches(&entry.request.url);
+                    && pattern.matches(self.urls.url(id));
                 if meant {
                     self.drop_entry(id);
                     self.supply(*queue, None);
@@ -112,8 +120,9 @@ impl Crawl {
                 meant
             }
             Task::Dead { queue, change } => {
-                let meant = entry.state == State::Dead
+                let meant = state == State::Dead
                     && queue.is_none_or(|queue| queue == entry.queue)
+                    && self.dead_letters.get(&id).is_some_and(|death| death.rank <= before)
                     && !self.is_gone(id);
                 if meant {
                     let queue = entry.queue;

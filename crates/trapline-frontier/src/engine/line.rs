@@ -1,11 +1,15 @@
 //! The line of one partition: which queue is served next.
 //!
-//! Ready and inactive queues stand in one set, ordered by precedence, then ready before inactive, then age.
+//! Ready and inactive queues stand in one order: by precedence, then ready before inactive, then age. Those of one
+//! precedence mostly join in the order of their ages, so they stand in a [`Fifo`]; whoever comes out of order stands
+//! in a tree beside it.
+//!
 //! Queues over their budget stand aside; when they are all to be reconsidered, the whole set joins the line as
 //! one [`Returning`] without any of them being touched.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::fifo::Fifo;
 use super::moment::{Age, Moment};
 use super::queues::QueueId;
 
@@ -22,11 +26,22 @@ pub(super) struct Turn {
 /// The queues of one partition that can supply, or could but for their budget.
 #[derive(Debug, Default)]
 pub(super) struct Line {
-    waiting: BTreeSet<Turn>,
+    /// The best first.
+    ranks: Vec<Rank>,
+    /// Those that came out of order.
+    strays: BTreeSet<Turn>,
     /// Over their budget, in the order they had in line.
     aside: BTreeSet<Turn>,
     /// By the generation in which they stood aside.
     returning: BTreeMap<u64, Returning>,
+}
+
+/// The queues of one precedence, either ready or inactive, by age.
+#[derive(Debug)]
+struct Rank {
+    precedence: u8,
+    inactive: bool,
+    queues: Fifo,
 }
 
 /// Queues that were reconsidered together.
@@ -46,19 +61,45 @@ pub(super) enum Next {
     Returning(QueueId),
 }
 
+/// So many empty ranks are kept, to be used again.
+const RANKS_KEPT: usize = 4;
+
 impl Line {
     pub(super) fn join(&mut self, turn: Turn) {
-        self.waiting.insert(turn);
+        let in_order =
+            turn.age.is_simple() && self.rank(&turn).queues.push(turn.age.since, turn.queue);
+        if !in_order {
+            self.strays.insert(turn);
+        }
     }
 
     pub(super) fn leave(&mut self, turn: &Turn) {
-        // Usually it leaves because its turn has come, and the first is found without a search.
-        let was_there = if self.waiting.first() == Some(turn) {
-            self.waiting.pop_first().is_some()
-        } else {
-            self.waiting.remove(turn)
-        };
+        let at = self.find_rank(turn);
+        if let Ok(at) = at
+            && turn.age.is_simple()
+            && self.ranks[at].queues.remove(turn.age.since, turn.queue)
+        {
+            if self.ranks[at].queues.is_empty() && self.ranks.len() > RANKS_KEPT {
+                self.ranks.remove(at);
+            }
+            return;
+        }
+        let was_there = self.strays.remove(turn);
         debug_assert!(was_there, "{turn:?} did not stand in line");
+    }
+
+    fn find_rank(&self, turn: &Turn) -> Result<usize, usize> {
+        let wanted = (turn.precedence, turn.inactive);
+        self.ranks.binary_search_by(|rank| (rank.precedence, rank.inactive).cmp(&wanted))
+    }
+
+    fn rank(&mut self, turn: &Turn) -> &mut Rank {
+        let at = self.find_rank(turn).unwrap_or_else(|at| {
+            let &Turn { precedence, inactive, .. } = turn;
+            self.ranks.insert(at, Rank { precedence, inactive, queues: Fifo::default() });
+            at
+        });
+        &mut self.ranks[at]
     }
 
     pub(super) fn step_aside(&mut self, turn: Turn) {
@@ -91,13 +132,23 @@ impl Line {
 
     /// Whose turn it is.
     pub(super) fn next(&self) -> Option<Next> {
-        let waiting = self.waiting.first();
+        let first = self.ranks.iter().find_map(|rank| Some((rank, rank.queues.first()?)));
+        if self.strays.is_empty() && self.returning.is_empty() {
+            return first.map(|(_, (_, queue))| Next::Queue(queue));
+        }
+        let first = first.map(|(rank, (since, queue))| Turn {
+            precedence: rank.precedence,
+            inactive: rank.inactive,
+            age: Age::since(since),
+            queue,
+        });
+        let waiting = first.into_iter().chain(self.strays.first().cloned()).min();
         let returning = self.returning.values().filter_map(|returning| {
             let turn = returning.queues.first()?;
             Some(Turn { age: turn.age.reconsidered(returning.since), ..turn.clone() })
         });
         match (waiting, returning.min()) {
-            (Some(waiting), Some(returning)) if returning < *waiting => {
+            (Some(waiting), Some(returning)) if returning < waiting => {
                 Some(Next::Returning(returning.queue))
             }
             (Some(waiting), _) => Some(Next::Queue(waiting.queue)),
@@ -105,8 +156,22 @@ impl Line {
         }
     }
 
+    /// Who is probably served when so many others have been.
+    fn likely(&self, after: usize) -> Option<QueueId> {
+        let mut passed = 0;
+        for rank in &self.ranks {
+            if after - passed < rank.queues.len() {
+                return rank.queues.after(after - passed);
+            }
+            passed += rank.queues.len();
+        }
+        None
+    }
+
     pub(super) fn is_empty(&self) -> bool {
-        self.waiting.is_empty() && self.returning.is_empty()
+        self.strays.is_empty()
+            && self.returning.is_empty()
+            && self.ranks.iter().all(|rank| rank.queues.is_empty())
     }
 }
 
@@ -133,15 +198,16 @@ impl Lines {
     }
 
     /// The line of a partition, to be changed.
-    pub(super) fn of(&mut self, partition: u32) -> &mut Line {
-        let partition = partition as usize;
+    pub(super) fn of(&mut self, partition: u16) -> &mut Line {
+        let partition = usize::from(partition);
         self.occupied[partition / 64] |= 1 << (partition % 64);
         &mut self.lines[partition]
     }
 
     pub(super) fn reconsider(&mut self, generation: u64, since: Moment) {
-        for partition in 0..self.len() {
-            self.of(partition).reconsider(generation, since);
+        for (partition, line) in self.lines.iter_mut().enumerate() {
+            line.reconsider(generation, since);
+            self.occupied[partition / 64] |= 1 << (partition % 64);
         }
     }
 
@@ -162,13 +228,14 @@ impl Lines {
                 return None;
             }
             let line = &self.lines[partition];
-            if line.is_empty() {
-                self.occupied[partition / 64] &= !(1 << (partition % 64));
-            } else if allowed.is_none_or(|allowed| allowed.contains(&(partition as u32)))
+            if allowed.is_none_or(|allowed| allowed.contains(&(partition as u32)))
                 && let Some(next) = line.next()
             {
                 self.turn = partition;
                 return Some(next);
+            }
+            if line.is_empty() {
+                self.occupied[partition / 64] &= !(1 << (partition % 64));
             }
             from = partition + 1;
         }
@@ -177,6 +244,30 @@ impl Lines {
     /// The partition that was just served has had its turn.
     pub(super) fn end_turn(&mut self) {
         self.turn = (self.turn + 1) % self.lines.len();
+    }
+
+    /// Some of those that are probably served next, for a claim of so many to look at ahead of time.
+    pub(super) fn likely(&self, wanted: usize) -> Vec<QueueId> {
+        let mut likely = Vec::with_capacity(wanted);
+        let mut after = 0;
+        while likely.len() < wanted {
+            let found = likely.len();
+            for from in [self.turn..self.lines.len(), 0..self.turn] {
+                let mut at = from.start;
+                while let Some(partition) = self.occupied_from(at).filter(|at| *at < from.end) {
+                    likely.extend(self.lines[partition].likely(after));
+                    if likely.len() == wanted {
+                        return likely;
+                    }
+                    at = partition + 1;
+                }
+            }
+            if likely.len() == found {
+                break;
+            }
+            after += 1;
+        }
+        likely
     }
 
     /// The first partition, from this one on, whose line may have somebody in it.

@@ -9,9 +9,12 @@
 mod admit;
 mod budgets;
 mod census;
+mod chunks;
 mod claim;
 mod crawl;
+mod fifo;
 mod groups;
+mod index;
 mod jobs;
 mod line;
 mod moment;
@@ -22,6 +25,7 @@ mod scan;
 mod serving;
 mod settle;
 mod steer;
+mod texts;
 mod timers;
 mod urls;
 
@@ -54,6 +58,11 @@ impl Engine {
     ) -> Result<Vec<Admission>, StoreError> {
         let crawl = self.crawl(crawl, "admit")?;
         crawl.advance(now);
+        if crawl.urls.is_full() {
+            let message = "memory store: cannot admit: its numbers for URLs or for their texts (16 GiB) are used up; what \
+                           is there can still be claimed and settled: forget URLs, or begin another crawl";
+            return Err(StoreError::new(ErrorKind::Full, message));
+        }
         crawl.warm(batch);
         Ok(batch.iter().map(|candidate| crawl.admit(candidate, None)).collect())
     }
@@ -129,6 +138,7 @@ impl Engine {
     ) -> Result<Vec<Settled>, StoreError> {
         let crawl = self.crawl(crawl, "settle")?;
         crawl.advance(now);
+        crawl.warm_settle(&batch);
         Ok(batch.into_iter().map(|settlement| crawl.settle(settlement)).collect())
     }
 

@@ -15,13 +15,18 @@ pub(super) struct Moment {
     pub(super) rank: Rank,
 }
 
+impl Moment {
+    /// Before everything.
+    pub(super) const ZERO: Self = Self { at: Timestamp::ZERO, rank: 0 };
+}
+
 /// How long a queue has been waiting to be served: since its last hindrance ended.
 ///
 /// Queues that are reconsidered together share `since` and keep their former order, by the age they had before.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Age {
     pub(super) since: Moment,
-    former: Option<Arc<Age>>,
+    pub(super) former: Option<Arc<Age>>,
 }
 
 impl Age {
@@ -30,6 +35,11 @@ impl Age {
 
     pub(super) fn since(since: Moment) -> Self {
         Self { since, former: None }
+    }
+
+    /// Whether it was not reconsidered with others.
+    pub(super) fn is_simple(&self) -> bool {
+        self.former.is_none()
     }
 
     /// The age of a queue that had this age and was reconsidered with others.

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::moment::Rank;
-use super::urls::{Band, Entry, EntryId, Urls};
+use super::urls::{Band, EntryId, Urls};
 use crate::settings::Order as Setting;
 
 /// The order of one queue.
@@ -65,12 +65,11 @@ struct Spot {
 /// A place in the middle, with as much room before it (for `lifo`) as behind it (for what is put last there).
 const MIDDLE: u64 = 1 << 63;
 
-/// The place of an entry admitted now, or scheduled for `scheduled`.
-pub(super) fn place_of_admitted(order: Setting, rank: Rank, scheduled: u64) -> u64 {
+/// The place of an entry that has no other: by its admission.
+fn place_of_admitted(order: Setting, rank: Rank) -> u64 {
     match order {
-        Setting::Fifo => rank,
+        Setting::Fifo | Setting::Date => rank,
         Setting::Lifo => MIDDLE - rank,
-        Setting::Date => scheduled,
     }
 }
 
@@ -95,58 +94,62 @@ impl Order {
     /// Puts an entry where its class, band and place say.
     pub(super) fn insert(&mut self, setting: Setting, urls: &mut Urls, id: EntryId) {
         self.len += 1;
-        let entry = &urls[id];
-        if entry.band == Band::Fresh && setting != Setting::Date {
-            let (class, place) = (entry.class, entry.place);
-            let lane = self.lane(class);
-            if lane.is_empty() {
-                (lane.first, lane.last) = (id, id);
-                let entry = &mut urls[id];
-                (entry.before, entry.after, entry.in_tree) = (EntryId::NONE, EntryId::NONE, false);
-                return;
-            }
+        if urls.live(id).band == Band::Fresh && setting != Setting::Date {
+            let place = place(setting, urls, id);
+            let lane = self.lane(urls[id].class);
             let (first, last) = (lane.first, lane.last);
-            if place > urls[last].place {
+            let neighbours = if lane.is_empty() {
+                (lane.first, lane.last) = (id, id);
+                Some((EntryId::NONE, EntryId::NONE))
+            } else if place > self::place(setting, urls, last) {
                 lane.last = id;
-                urls[last].after = id;
-                let entry = &mut urls[id];
-                (entry.before, entry.after, entry.in_tree) = (last, EntryId::NONE, false);
-                return;
-            }
-            if place < urls[first].place {
+                urls.live_mut(last).after = id;
+                Some((last, EntryId::NONE))
+            } else if place < self::place(setting, urls, first) {
                 lane.first = id;
-                urls[first].before = id;
-                let entry = &mut urls[id];
-                (entry.before, entry.after, entry.in_tree) = (EntryId::NONE, first, false);
+                urls.live_mut(first).before = id;
+                Some((EntryId::NONE, first))
+            } else {
+                None
+            };
+            if let Some(neighbours) = neighbours {
+                let live = urls.live_mut(id);
+                (live.before, live.after) = neighbours;
+                live.in_tree = false;
                 return;
             }
         }
-        urls[id].in_tree = true;
-        self.more().tree.insert(spot(setting, &urls[id]), id);
+        urls.live_mut(id).in_tree = true;
+        self.more().tree.insert(spot(setting, urls, id), id);
     }
 
     /// Takes an entry out, wherever it stands.
     pub(super) fn remove(&mut self, setting: Setting, urls: &mut Urls, id: EntryId) {
         self.len -= 1;
-        let entry = &urls[id];
-        if entry.in_tree {
-            let removed = self.more().tree.remove(&spot(setting, entry));
+        let live = urls.live(id);
+        if live.in_tree {
+            let removed = self.more().tree.remove(&spot(setting, urls, id));
             debug_assert_eq!(removed, Some(id));
             return;
         }
-        let (class, before, after) = (entry.class, entry.before, entry.after);
+        let (class, before, after) = (urls[id].class, live.before, live.after);
         let lane = self.lane(class);
         match before.some() {
-            Some(before) => urls[before].after = after,
+            Some(before) => urls.live_mut(before).after = after,
             None => lane.first = after,
         }
         match after.some() {
-            Some(after) => urls[after].before = before,
+            Some(after) => urls.live_mut(after).before = before,
             None => lane.last = before,
         }
         if lane.is_empty() {
             self.drop_lane(class);
         }
+    }
+
+    /// The next URL, most likely.
+    pub(super) fn likely(&self) -> Option<EntryId> {
+        self.best.first.some()
     }
 
     /// The next URL.
@@ -156,7 +159,7 @@ impl Order {
             return from_lane;
         };
         match from_lane {
-            Some(id) if spot(setting, &urls[id]) < *best => Some(id),
+            Some(id) if spot(setting, urls, id) < *best => Some(id),
             _ => Some(from_tree),
         }
     }
@@ -196,8 +199,14 @@ impl Order {
     }
 }
 
-fn spot(setting: Setting, entry: &Entry) -> Spot {
-    let text = (setting == Setting::Date && entry.band == Band::Fresh)
-        .then(|| Arc::from(entry.request.url.as_str()));
-    Spot { class: entry.class, band: entry.band, place: entry.place, text, admitted: entry.admitted }
+/// The place of an entry among its class and band.
+fn place(setting: Setting, urls: &Urls, id: EntryId) -> u64 {
+    urls.more(id).place.unwrap_or_else(|| place_of_admitted(setting, urls.live(id).admitted()))
+}
+
+fn spot(setting: Setting, urls: &Urls, id: EntryId) -> Spot {
+    let live = urls.live(id);
+    let text = (setting == Setting::Date && live.band == Band::Fresh).then(|| Arc::from(urls.url(id)));
+    let place = place(setting, urls, id);
+    Spot { class: urls[id].class, band: live.band, place, text, admitted: live.admitted() }
 }

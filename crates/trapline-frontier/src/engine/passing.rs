@@ -5,9 +5,9 @@ use trapline_core::Timestamp;
 
 use super::crawl::{Crawl, Death};
 use super::moment::Moment;
-use super::queues::{Queue, QueueId};
+use super::queues::{QueueId, QueueTimer};
 use super::timers::Event;
-use super::urls::{Band, EntryId, State};
+use super::urls::{EntryId, State};
 
 impl Crawl {
     /// Lets happen what is due by `now`, and takes a step in the background.
@@ -37,7 +37,7 @@ impl Crawl {
                 Event::Expiry(lease) => touched.extend(self.expire(lease, moment)),
                 Event::Due(entry) => touched.extend(self.come_due(entry, moment)),
                 Event::Queue(queue) => {
-                    self.queues[queue].timer = None;
+                    self.queues[queue].timer = QueueTimer::None;
                     touched.push(queue);
                 }
                 Event::Group(group) => self.wake_group(group),
@@ -63,23 +63,23 @@ impl Crawl {
         }
         self.leave_untimed(id);
         self.expired += 1;
-        let entry = &mut self.urls[id];
-        entry.expiries += 1;
-        let (queue, expiries) = (entry.queue, entry.expiries);
+        let queue = self.urls[id].queue;
+        let more = self.urls.more_mut(id);
+        more.expiries += 1;
+        let expiries = more.expiries;
         let dies = self.settings.max_deliveries > 0 && expiries >= self.settings.max_deliveries;
-        let Queue { full, bare, .. } = self.queues[queue];
-        if full || bare && !dies {
+        let lack = self.queues[queue].lack;
+        if lack.is_full() || lack.is_bare() && !dies {
             self.queues[queue].freed = self.queues[queue].freed.max(moment);
         }
         if dies {
-            self.queues[queue].errors += 1;
+            self.queues[queue].rare_mut().errors += 1;
             let reason = format!("its lease expired {expiries} times in a row (max_deliveries)");
-            self.dead_letters.insert(id, Death { reason, at: moment.at });
+            let rank = self.draw();
+            self.dead_letters.insert(id, Death { reason, at: moment.at, rank });
             self.enter(id, State::Dead);
         } else {
-            let entry = &mut self.urls[id];
-            entry.band = Band::Returned;
-            entry.place = moment.at.as_millis();
+            self.place_as_returned(id, moment.at);
             self.enter(id, State::Pending);
         }
         Some(queue)
@@ -91,18 +91,16 @@ impl Crawl {
             self.discard(id);
             return None;
         }
-        let retry = self.urls[id].state == State::Retrying;
+        let retry = self.urls.state(id) == State::Retrying;
         self.leave_untimed(id);
         if retry {
-            let entry = &mut self.urls[id];
-            entry.band = Band::Returned;
-            entry.place = moment.at.as_millis();
+            self.place_as_returned(id, moment.at);
         } else {
             self.place_as_admitted(id, moment.at);
         }
         self.enter(id, State::Pending);
         let queue = self.urls[id].queue;
-        if self.queues[queue].bare {
+        if self.queues[queue].lack.is_bare() {
             self.queues[queue].freed = self.queues[queue].freed.max(moment);
         }
         Some(queue)

@@ -8,11 +8,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use foldhash::SharedSeed;
-use foldhash::fast::SeedableRandomState;
-use hashbrown::HashTable;
+use foldhash::quality::SeedableRandomState;
 use trapline_core::{NO_BUDGET, Terms, Timestamp};
 
+use super::chunks::Chunks;
 use super::groups::GroupId;
+use super::index::Index;
 use super::moment::{Age, Moment};
 use super::order::Order;
 use crate::report::QueueState;
@@ -25,59 +26,103 @@ pub(super) struct QueueId(pub(super) u32);
 /// The precedence of a queue that nobody gave one.
 const DEFAULT_PRECEDENCE: u8 = 3;
 
-/// One queue.
+/// One queue. There may be millions, so what few of them need is in [`Rare`].
 #[derive(Debug)]
 pub(super) struct Queue {
     pub(super) key: Arc<str>,
-    pub(super) partition: u32,
-    /// None until somebody sets one.
-    terms: Option<Box<QueueTerms>>,
-    pub(super) group: Option<GroupId>,
-
+    rare: Option<Box<Rare>>,
     /// Its pending URLs that are due.
     pub(super) order: Order,
-    /// Its pending URLs that are due later.
-    pub(super) waiting: u32,
-    pub(super) leased: u32,
-    /// Done URLs that wait for their next visit.
-    pub(super) visits: u32,
-    pub(super) done: u64,
-    pub(super) disregarded: u64,
-    pub(super) dead: u64,
-    pub(super) errors: u64,
 
-    /// In a session.
-    pub(super) active: bool,
-    /// Nothing has come since it was made or last ran empty: the next URL starts a session anew.
-    pub(super) vacant: bool,
     pub(super) balance: i64,
     spent: u64,
     /// When that last changed: in an earlier budget period, it counts no more.
     spent_at: Timestamp,
-    pub(super) latest_cost: u32,
-    pub(super) grants: u64,
     pub(super) charged: u64,
+    pub(super) grants: u32,
+    pub(super) latest_cost: u32,
 
     /// When it may be fetched from again.
     pub(super) next_fetch: Moment,
-    /// Until when it is blocked.
-    pub(super) blocked: Moment,
     /// When the latest of the hindrances that end by a command or an event ended.
     pub(super) freed: Moment,
-    /// Whether, when it last found its state, nothing of it was due, and as much leased as may be.
-    pub(super) bare: bool,
-    pub(super) full: bool,
-    pub(super) age: Age,
+    /// Its age, but for what is rare of it.
+    since: Moment,
+
+    pub(super) leased: u32,
+    pub(super) done: u32,
+    pub(super) partition: u16,
+    /// In a session.
+    pub(super) active: bool,
+    /// Nothing has come since it was made or last ran empty: the next URL starts a session anew.
+    pub(super) vacant: bool,
+    /// What it lacked when it last found its state.
+    pub(super) lack: Lack,
     /// Its state, were it not retired and had it no group.
     pub(super) base: QueueState,
-    pub(super) retired: Option<Retired>,
     pub(super) standing: Standing,
-    pub(super) timer: Option<Moment>,
-    /// How many pending URLs and visits the census counts for it.
-    pub(super) counted: (u32, u32),
+    pub(super) timer: QueueTimer,
+}
+
+/// What few queues need.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Rare {
+    terms: QueueTerms,
+    pub(super) group: Option<GroupId>,
+    /// Its pending URLs that are due later.
+    pub(super) waiting: u32,
+    /// Done URLs that wait for their next visit.
+    pub(super) visits: u32,
+    pub(super) disregarded: u32,
+    pub(super) dead: u32,
+    pub(super) errors: u64,
+    /// Until when it is blocked.
+    pub(super) blocked: Moment,
+    pub(super) retired: Option<Retired>,
+    /// What its age was before it was reconsidered with others.
+    former: Option<Arc<Age>>,
     /// How often it was purged and deleted: what came in before is gone.
-    pub(super) purges: u32,
-    pub(super) deletions: u32,
+    pub(super) purges: u16,
+    pub(super) deletions: u16,
+}
+
+/// Whether nothing of a queue was due, and as much leased as may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lack {
+    Nothing,
+    Bare,
+    Full,
+    BareAndFull,
+}
+
+impl Lack {
+    pub(super) fn of(bare: bool, full: bool) -> Self {
+        match (bare, full) {
+            (false, false) => Self::Nothing,
+            (true, false) => Self::Bare,
+            (false, true) => Self::Full,
+            (true, true) => Self::BareAndFull,
+        }
+    }
+
+    pub(super) fn is_bare(self) -> bool {
+        matches!(self, Self::Bare | Self::BareAndFull)
+    }
+
+    pub(super) fn is_full(self) -> bool {
+        matches!(self, Self::Full | Self::BareAndFull)
+    }
+}
+
+/// What a queue's timer waits for. To be cancelled before that moment changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum QueueTimer {
+    /// It has none.
+    None,
+    /// Its `next_fetch`.
+    Fetch,
+    /// The end of its block.
+    Block,
 }
 
 /// Why a queue is retired.
@@ -98,12 +143,12 @@ pub(super) enum Standing {
     InLine,
     /// Among the members of its group.
     InGroup,
-    /// Among those that retired over their budget in this generation.
-    Aside(u64),
+    /// Among those that retired over their budget, in the generation that says so.
+    Aside,
 }
 
 /// The terms of a queue; None follows the crawl's settings.
-#[derive(Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct QueueTerms {
     precedence: Term<u8>,
     queue_budget: Term<u64>,
@@ -114,7 +159,7 @@ pub(super) struct QueueTerms {
 }
 
 /// One term, and whether an operator set it.
-#[derive(Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Term<T> {
     value: Option<T>,
     by_operator: bool,
@@ -142,51 +187,97 @@ pub(super) struct TermsChanged {
 }
 
 impl Queue {
-    fn new(key: Arc<str>, partition: u32) -> Self {
+    fn new(key: Arc<str>, partition: u16) -> Self {
         Self {
             key,
-            partition,
-            terms: None,
-            group: None,
+            rare: None,
             order: Order::default(),
-            waiting: 0,
-            leased: 0,
-            visits: 0,
-            done: 0,
-            disregarded: 0,
-            dead: 0,
-            errors: 0,
-            active: false,
-            vacant: true,
             balance: 0,
             spent: 0,
             spent_at: Timestamp::ZERO,
-            latest_cost: 0,
-            grants: 0,
             charged: 0,
-            next_fetch: Moment::default(),
-            blocked: Moment::default(),
-            freed: Moment::default(),
-            bare: true,
-            full: false,
-            age: Age::default(),
+            grants: 0,
+            latest_cost: 0,
+            next_fetch: Moment::ZERO,
+            freed: Moment::ZERO,
+            since: Moment::ZERO,
+            leased: 0,
+            done: 0,
+            partition,
+            active: false,
+            vacant: true,
+            lack: Lack::Bare,
             base: QueueState::Empty,
-            retired: None,
             standing: Standing::Nowhere,
-            timer: None,
-            counted: (0, 0),
-            purges: 0,
-            deletions: 0,
+            timer: QueueTimer::None,
         }
     }
 
+    /// What is rare of it, if anything is.
+    pub(super) fn rare(&self) -> Option<&Rare> {
+        self.rare.as_deref()
+    }
+
+    /// The same, to be changed.
+    pub(super) fn rare_mut(&mut self) -> &mut Rare {
+        self.rare.get_or_insert_default()
+    }
+
     fn term<T>(&self, of: impl FnOnce(&QueueTerms) -> Option<T>) -> Option<T> {
-        self.terms.as_deref().and_then(of)
+        self.rare().and_then(|rare| of(&rare.terms))
+    }
+
+    pub(super) fn group(&self) -> Option<GroupId> {
+        self.rare().and_then(|rare| rare.group)
+    }
+
+    pub(super) fn retired(&self) -> Option<Retired> {
+        self.rare().and_then(|rare| rare.retired)
+    }
+
+    pub(super) fn blocked(&self) -> Moment {
+        self.rare().map_or(Moment::ZERO, |rare| rare.blocked)
+    }
+
+    pub(super) fn waiting(&self) -> u32 {
+        self.rare().map_or(0, |rare| rare.waiting)
+    }
+
+    pub(super) fn visits(&self) -> u32 {
+        self.rare().map_or(0, |rare| rare.visits)
+    }
+
+    pub(super) fn purges(&self) -> u16 {
+        self.rare().map_or(0, |rare| rare.purges)
+    }
+
+    pub(super) fn deletions(&self) -> u16 {
+        self.rare().map_or(0, |rare| rare.deletions)
+    }
+
+    /// What its timer waits for.
+    pub(super) fn timer_moment(&self) -> Option<Moment> {
+        match self.timer {
+            QueueTimer::None => None,
+            QueueTimer::Fetch => Some(self.next_fetch),
+            QueueTimer::Block => Some(self.blocked()),
+        }
+    }
+
+    pub(super) fn age(&self) -> Age {
+        Age { since: self.since, former: self.rare().and_then(|rare| rare.former.clone()) }
+    }
+
+    pub(super) fn set_age(&mut self, age: Age) {
+        self.since = age.since;
+        if age.former.is_some() || self.rare.is_some() {
+            self.rare_mut().former = age.former;
+        }
     }
 
     /// Pending URLs, due now or later.
     pub(super) fn pending(&self) -> u32 {
-        self.order.len() + self.waiting
+        self.order.len() + self.waiting()
     }
 
     pub(super) fn precedence(&self) -> u8 {
@@ -244,7 +335,7 @@ impl Queue {
         let replenish = self.balance_replenish(settings);
         let delay = self.delay(settings);
         let concurrency = self.concurrency(settings);
-        let own = self.terms.get_or_insert_default();
+        let own = &mut self.rare_mut().terms;
         let mut changed = own.precedence.take(terms.precedence, by_operator, precedence);
         changed |= own.queue_budget.take(terms.queue_budget, by_operator, budget);
         changed |= own.balance_replenish.take(terms.balance_replenish, by_operator, replenish);
@@ -255,7 +346,7 @@ impl Queue {
 
     /// Whether a group that a candidate or an operator names is to be taken on.
     pub(super) fn may_change_group(&mut self, by_operator: bool) -> bool {
-        let terms = self.terms.get_or_insert_default();
+        let terms = &mut self.rare_mut().terms;
         let may = by_operator || !terms.group_by_operator;
         terms.group_by_operator |= by_operator;
         may
@@ -273,7 +364,7 @@ impl Queue {
             )
         };
         let before = of(self);
-        self.terms = None;
+        self.rare_mut().terms = QueueTerms::default();
         let after = of(self);
         TermsChanged { any: before != after, concurrency: before.4 != after.4 }
     }
@@ -281,15 +372,17 @@ impl Queue {
     /// The moment at which the last of its own hindrances ended, if none is left at `now`.
     pub(super) fn free_since(&self, now: Timestamp) -> Moment {
         let past = |moment: Moment| if moment.at <= now { moment } else { Moment::default() };
-        self.freed.max(past(self.next_fetch)).max(past(self.blocked))
+        self.freed.max(past(self.next_fetch)).max(past(self.blocked()))
     }
 }
 
 /// All queues of a crawl.
 #[derive(Debug)]
 pub(super) struct Queues {
-    queues: Vec<Queue>,
-    by_key: HashTable<QueueId>,
+    queues: Chunks<Queue>,
+    by_key: Index,
+    /// What the keys take, with the two counts before each.
+    key_bytes: usize,
     /// Keys come from hostile pages, so their hash is seeded with the crawl's secret.
     hasher: SeedableRandomState,
 }
@@ -297,39 +390,43 @@ pub(super) struct Queues {
 impl Queues {
     pub(super) fn new(seed: u64) -> Self {
         let hasher = SeedableRandomState::with_seed(seed, SharedSeed::global_fixed());
-        Self { queues: Vec::new(), by_key: HashTable::new(), hasher }
-    }
-
-    /// Makes room for so many more.
-    pub(super) fn make_room(&mut self, more: usize) {
-        let (queues, hasher) = (&self.queues, &self.hasher);
-        self.by_key.reserve(more, |id| hasher.hash_one(&*queues[id.0 as usize].key));
-        self.queues.reserve(more);
+        Self { queues: Chunks::default(), by_key: Index::default(), key_bytes: 0, hasher }
     }
 
     pub(super) fn find(&self, key: &str) -> Option<QueueId> {
-        self.by_key.find(self.hasher.hash_one(key), |id| *self[*id].key == *key).copied()
+        let is = |id| *self.queues[id as usize].key == *key;
+        self.by_key.find(self.hasher.hash_one(key), is).map(QueueId)
+    }
+
+    /// What may be the queue of a key, to be asked ahead of time for many at once.
+    pub(super) fn guess(&self, key: &str) -> Option<QueueId> {
+        self.by_key.guess(self.hasher.hash_one(key)).map(QueueId)
     }
 
     /// The queue of a key, made if there is none; and whether it was made.
     pub(super) fn find_or_make(
         &mut self,
         key: &Arc<str>,
-        partition: impl FnOnce(&str) -> u32,
+        partition: impl FnOnce(&str) -> u16,
     ) -> (QueueId, bool) {
         let hash = self.hasher.hash_one(&**key);
-        if let Some(id) = self.by_key.find(hash, |id| *self.queues[id.0 as usize].key == **key) {
-            return (*id, false);
+        if let Some(id) = self.by_key.find(hash, |id| *self.queues[id as usize].key == **key) {
+            return (QueueId(id), false);
         }
-        let id = QueueId(u32::try_from(self.queues.len()).expect("fewer than 2^32 queues fit in memory"));
+        let id = u32::try_from(self.queues.len()).expect("fewer than 2^32 queues fit in memory");
         self.queues.push(Queue::new(Arc::clone(key), partition(key)));
-        let (queues, hasher) = (&self.queues, &self.hasher);
-        self.by_key.insert_unique(hash, id, |id| hasher.hash_one(&*queues[id.0 as usize].key));
-        (id, true)
+        self.by_key.insert(hash, id);
+        self.key_bytes += key.len() + 2 * size_of::<usize>();
+        (QueueId(id), true)
     }
 
     pub(super) fn len(&self) -> u32 {
         self.queues.len() as u32
+    }
+
+    /// How much memory they take, but for what is rare.
+    pub(super) fn bytes(&self) -> usize {
+        self.queues.bytes() + self.by_key.bytes() + self.key_bytes
     }
 }
 
@@ -351,11 +448,9 @@ impl std::ops::IndexMut<QueueId> for Queues {
 mod tests {
     use super::*;
 
-    /// There may be millions of queues and hundreds of millions of entries: growing one is a decision.
+    /// There may be millions of queues: growing one is a decision.
     #[test]
-    fn queues_and_entries_stay_small() {
-        assert!(size_of::<Queue>() <= 320, "a queue has {} bytes", size_of::<Queue>());
-        let entry = size_of::<super::super::urls::Entry>();
-        assert!(entry <= 128, "an entry has {entry} bytes");
+    fn queues_stay_small() {
+        assert_eq!(size_of::<Queue>(), 152);
     }
 }

@@ -8,7 +8,7 @@ use super::crawl::Crawl;
 use super::queues::{Queue, QueueId, Retired};
 use super::urls::{EntryId, State};
 use crate::report::{
-    CrawlReport, CrawlState, DeadLetter, LeaseReport, Note, Page, Query, QueueReport, QueueState, Rows, Scan,
+    CrawlReport, CrawlState, DeadLetter, LeaseReport, Memory, Note, Page, Query, QueueReport, QueueState, Rows, Scan,
     Stats, UrlReport, UrlState,
 };
 use crate::verbs::LeaseId;
@@ -48,11 +48,11 @@ impl Crawl {
                     (from..self.urls.slots().into()).map(|slot| (slot, EntryId(slot as u32))),
                     |id| {
                         let entry = &self.urls[id];
-                        let fits = entry.state != State::Free
+                        let fits = entry.state() != State::Free
                             && queue.is_none_or(|queue| queue == Some(entry.queue))
-                            && state.is_none_or(|state| state == entry.state.public())
+                            && state.is_none_or(|state| state == entry.state().public())
                             && !self.is_gone(id)
-                            && pattern.as_ref().is_none_or(|pattern| pattern.matches(&entry.request.url));
+                            && pattern.as_ref().is_none_or(|pattern| pattern.matches(self.urls.url(id)));
                         fits.then(|| self.entry_report(id))
                     },
                     limit,
@@ -63,14 +63,13 @@ impl Crawl {
                 self.leases_from(from).into_iter().map(|id| (id, id)),
                 |id| {
                     let grant = &self.leases[&id];
-                    let entry = &self.urls[grant.entry];
                     (!self.is_gone(grant.entry)).then(|| LeaseReport {
                         id: LeaseId(id),
                         key: Arc::clone(&self.queue_of_entry(grant.entry).key),
-                        request: Arc::clone(&entry.request),
+                        request: self.urls.request(grant.entry),
                         granted: grant.granted,
                         deadline: grant.deadline.at,
-                        delivery: entry.expiries + 1,
+                        delivery: self.urls.more(grant.entry).expiries.saturating_add(1),
                     })
                 },
                 limit,
@@ -81,11 +80,10 @@ impl Crawl {
                     .range(EntryId(u32::try_from(from).unwrap_or(u32::MAX))..)
                     .map(|(id, death)| (id.0.into(), (*id, death))),
                 |(id, death)| {
-                    let entry = &self.urls[id];
                     (!self.is_gone(id)).then(|| DeadLetter {
-                        identity: entry.identity,
+                        identity: self.urls[id].identity(),
                         key: Arc::clone(&self.queue_of_entry(id).key),
-                        request: Arc::clone(&entry.request),
+                        request: self.urls.request(id),
                         reason: death.reason.clone(),
                         at: death.at,
                     })
@@ -134,25 +132,25 @@ impl Crawl {
 
     fn queue_report(&self, id: QueueId) -> QueueReport {
         let queue = &self.queues[id];
-        let average = if queue.grants == 0 { 0.0 } else { queue.charged as f64 / queue.grants as f64 };
+        let average = if queue.grants == 0 { 0.0 } else { queue.charged as f64 / f64::from(queue.grants) };
         QueueReport {
             key: Arc::clone(&queue.key),
-            partition: queue.partition,
+            partition: queue.partition.into(),
             state: self.state_of(queue),
             why: self.why(queue),
             pending: queue.pending().into(),
             leased: queue.leased.into(),
-            done: queue.done,
-            disregarded: queue.disregarded,
-            dead: queue.dead,
-            errors: queue.errors,
+            done: queue.done.into(),
+            disregarded: queue.rare().map_or(0, |rare| rare.disregarded).into(),
+            dead: queue.rare().map_or(0, |rare| rare.dead).into(),
+            errors: queue.rare().map_or(0, |rare| rare.errors),
             budget: queue.budget(&self.settings),
             spent: queue.spent(self.charges_from()),
             balance: queue.balance,
             latest_cost: queue.latest_cost,
             average_cost: average,
             precedence: queue.precedence(),
-            group: queue.group.map(|group| Arc::clone(&self.groups[group].name)),
+            group: queue.group().map(|group| Arc::clone(&self.groups[group].name)),
             concurrency: queue.concurrency(&self.settings),
             delay: queue.delay(&self.settings),
             next_fetch: self.next_fetch_of(queue),
@@ -163,7 +161,7 @@ impl Crawl {
     fn why(&self, queue: &Queue) -> String {
         let settings = &self.settings;
         match self.state_of(queue) {
-            QueueState::Retired if queue.retired == Some(Retired::ByHand) => {
+            QueueState::Retired if queue.retired() == Some(Retired::ByHand) => {
                 "retired by an operator; `reinstate` serves it again".to_owned()
             }
             QueueState::Retired if queue.balance_replenish(settings) == 0 => {
@@ -181,7 +179,7 @@ impl Crawl {
                     queue.spent(self.charges_from())
                 )
             }
-            QueueState::Blocked => format!("blocked until {}", queue.blocked.at),
+            QueueState::Blocked => format!("blocked until {}", queue.blocked().at),
             QueueState::Empty => "nothing is pending".to_owned(),
             QueueState::Busy if queue.is_full(settings) => format!(
                 "{} leased, as many as its concurrency of {} allows",
@@ -191,7 +189,7 @@ impl Crawl {
             QueueState::Busy => format!("all that is left, {} of its URLs, is leased", queue.leased),
             QueueState::Snoozed => match self.next_fetch_of(queue) {
                 Some(at) if queue.next_fetch.at < at => {
-                    let group = queue.group.map_or("", |group| &*self.groups[group].name);
+                    let group = queue.group().map_or("", |group| &*self.groups[group].name);
                     format!("its group {group} is not to be fetched from before {at}")
                 }
                 Some(at) => format!("not to be fetched from before {at}"),
@@ -226,15 +224,15 @@ impl Crawl {
     fn entry_report(&self, id: EntryId) -> UrlReport {
         let entry = &self.urls[id];
         UrlReport {
-            identity: entry.identity,
-            request: Some(Arc::clone(&entry.request)),
-            state: entry.state.public(),
+            identity: entry.identity(),
+            request: Some(self.urls.request(id)),
+            state: entry.state().public(),
             key: Some(Arc::clone(&self.queue_of_entry(id).key)),
             class: entry.class,
             cost: entry.cost,
             reason: self.reason(id),
             due: self.urls.due_at(id),
-            page: entry.page.clone(),
+            page: self.urls.more(id).page.clone(),
         }
     }
 
@@ -254,7 +252,14 @@ impl Crawl {
             granted: self.granted,
             expired: self.expired,
             recovered: None,
+            memory: Some(self.memory()),
         }
+    }
+
+    fn memory(&self) -> Memory {
+        let mut memory = Memory { queues: self.queues.bytes() as u64, ..Memory::default() };
+        self.urls.weigh(&mut memory);
+        memory
     }
 }
 

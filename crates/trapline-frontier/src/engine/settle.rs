@@ -7,8 +7,8 @@ use trapline_core::Timestamp;
 
 use super::crawl::{Crawl, Death};
 use super::moment::Moment;
-use super::queues::QueueId;
-use super::urls::{Band, EntryId, State};
+use super::queues::{QueueId, QueueTimer};
+use super::urls::{EntryId, State};
 use crate::settings::Pace;
 use crate::verbs::{Answer, Outcome, PageRecord, Settled, Settlement, Visit};
 
@@ -44,6 +44,20 @@ impl Crawl {
         Settled { answer, links }
     }
 
+    /// Looks at what a batch settles, ahead of time: see [`Crawl::warm`].
+    pub(super) fn warm_settle(&self, batch: &[Settlement]) {
+        if batch.len() > 1 {
+            let leases = batch.iter().filter_map(|settlement| self.leases.get(&settlement.lease.0));
+            let entries: Vec<_> = leases.map(|grant| grant.entry).collect();
+            let queues = entries.iter().map(|entry| self.queues[self.urls[*entry].queue].leased);
+            std::hint::black_box(queues.fold(0, |all, leased| all ^ leased));
+            self.urls.touch(&entries);
+            for settlement in batch {
+                self.warm(&settlement.links);
+            }
+        }
+    }
+
     /// The URL takes its new state. Answers also whether its cost is given back.
     fn conclude(&mut self, id: EntryId, lease: u64, outcome: Outcome) -> (Answer, bool) {
         if let Outcome::Renew { lease: lasts } = outcome {
@@ -51,11 +65,13 @@ impl Crawl {
             return (Answer::Renewed, false);
         }
         self.leave(id);
-        let entry = &mut self.urls[id];
         match outcome {
             Outcome::Release | Outcome::Renew { .. } => {}
-            Outcome::Retry { .. } => (entry.expiries, entry.retries) = (0, entry.retries.saturating_add(1)),
-            _ => (entry.expiries, entry.retries) = (0, 0),
+            Outcome::Retry { .. } => {
+                let more = self.urls.more_mut(id);
+                (more.expiries, more.retries) = (0, more.retries.saturating_add(1));
+            }
+            _ => self.clear_troubles(id),
         }
         match outcome {
             Outcome::Done { visit, next } => {
@@ -71,20 +87,19 @@ impl Crawl {
             Outcome::Retry { at } => {
                 self.penalize(id);
                 let rank = self.draw();
-                let entry = &mut self.urls[id];
                 if at > self.now {
-                    entry.due = Moment { at, rank };
+                    self.urls.more_mut(id).due = Moment { at, rank };
                     self.enter(id, State::Retrying);
                 } else {
-                    entry.band = Band::Returned;
-                    entry.place = at.as_millis();
+                    self.place_as_returned(id, at);
                     self.enter(id, State::Pending);
                 }
                 (Answer::Retry, false)
             }
             Outcome::Dead { reason } => {
                 self.penalize(id);
-                self.dead_letters.insert(id, Death { reason, at: self.now });
+                let rank = self.draw();
+                self.dead_letters.insert(id, Death { reason, at: self.now, rank });
                 self.enter(id, State::Dead);
                 (Answer::Dead, false)
             }
@@ -102,18 +117,25 @@ impl Crawl {
         }
     }
 
+    /// Expiries and retries in a row have ended.
+    pub(super) fn clear_troubles(&mut self, id: EntryId) {
+        if let Some(more) = self.urls.existing_more(id) {
+            (more.expiries, more.retries) = (0, 0);
+        }
+    }
+
     fn record_visit(&mut self, id: EntryId, visit: Visit, next: Option<Timestamp>) {
-        let entry = &mut self.urls[id];
-        let last = entry.page.as_deref();
-        let changed = last.is_some_and(|last| last.visit.digest != visit.digest);
-        let changes = last.map_or(0, |last| last.changes).saturating_add(u32::from(changed));
-        entry.visits = entry.visits.saturating_add(1);
+        let visits = self.urls.visits(id).saturating_add(1);
+        self.urls.set_visits(id, visits);
+        let last = self.urls.more(id).page.as_deref();
         // A visit that left nothing and will not be repeated is remembered by the URL's state alone.
         if visit == Visit::default() && next.is_none() && last.is_none() {
             return;
         }
-        let visits = entry.visits;
-        entry.page = Some(Arc::new(PageRecord { visited: self.now, visit, visits, changes, next }));
+        let changed = last.is_some_and(|last| last.visit.digest != visit.digest);
+        let changes = last.map_or(0, |last| last.changes).saturating_add(u32::from(changed));
+        let page = PageRecord { visited: self.now, visit, visits, changes, next };
+        self.urls.more_mut(id).page = Some(Arc::new(page));
     }
 
     /// The queue, and its group, wait: never less long than they already do.
@@ -123,9 +145,11 @@ impl Crawl {
             Pace::Claim => granted,
         };
         let until = Moment { at: from + delay, rank: self.draw() };
-        let queue = &mut self.queues[id];
-        queue.next_fetch = queue.next_fetch.max(until);
-        if let Some(group) = queue.group {
+        if until > self.queues[id].next_fetch {
+            self.cancel_queue_timer(id, QueueTimer::Fetch);
+            self.queues[id].next_fetch = until;
+        }
+        if let Some(group) = self.queues[id].group() {
             self.pace_group(group, until);
         }
     }

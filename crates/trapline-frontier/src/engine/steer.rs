@@ -7,7 +7,7 @@ use trapline_core::Identity;
 use super::crawl::Crawl;
 use super::jobs::Task;
 use super::moment::Moment;
-use super::queues::{QueueId, Retired};
+use super::queues::{QueueId, QueueTimer, Retired};
 use super::urls::{EntryId, State};
 use crate::report::{CrawlState, UrlState};
 use crate::settings::{SettingError, Settings};
@@ -25,29 +25,31 @@ impl Crawl {
             QueueChange::DefaultTerms => {
                 self.stand_down(id);
                 let mut changed = self.queues[id].default_terms(&self.settings);
-                changed.any |= self.queues[id].group.take().is_some();
+                changed.any |= self.queues[id].rare_mut().group.take().is_some();
                 self.terms_changed(id, changed);
                 self.refresh(id);
             }
             QueueChange::Block(until) if until > self.now => {
-                self.queues[id].blocked = Moment { at: until, rank: self.draw() };
-                self.refresh(id);
+                let until = Moment { at: until, rank: self.draw() };
+                self.block(id, until);
             }
             QueueChange::Block(_) | QueueChange::Unblock => {
-                if self.queues[id].blocked.at > self.now {
-                    self.queues[id].blocked = self.this_moment();
+                if self.queues[id].blocked().at > self.now {
+                    let now = self.this_moment();
+                    self.block(id, now);
+                } else {
+                    self.refresh(id);
                 }
-                self.refresh(id);
             }
             QueueChange::Retire => {
                 self.refresh(id);
-                if self.queues[id].retired != Some(Retired::ByHand) {
+                if self.queues[id].retired() != Some(Retired::ByHand) {
                     self.retire(id, Retired::ByHand);
                 }
             }
             QueueChange::Reinstate => {
                 self.refresh(id);
-                if self.queues[id].retired.is_some() {
+                if self.queues[id].retired().is_some() {
                     self.unretire(id);
                     self.refresh(id);
                 }
@@ -61,40 +63,56 @@ impl Crawl {
         steered
     }
 
+    /// A queue is not served before `until`.
+    fn block(&mut self, id: QueueId, until: Moment) {
+        self.cancel_queue_timer(id, QueueTimer::Block);
+        self.queues[id].rare_mut().blocked = until;
+        self.refresh(id);
+    }
+
     /// Forgets a queue's pending URLs at once; their slots are swept in the background.
     fn purge(&mut self, id: QueueId) -> Steered {
         let queue = &mut self.queues[id];
-        let affected = u64::from(queue.pending());
-        queue.purges += 1;
+        let pending = queue.pending();
+        self.census.remove_pending(queue, self.generation, pending);
         queue.order = Default::default();
-        queue.waiting = 0;
-        self.url_counts[UrlState::Pending as usize] -= affected;
+        let rare = queue.rare_mut();
+        rare.waiting = 0;
+        rare.purges = rare.purges.wrapping_add(1);
+        let counted_round = rare.purges == 0;
+        self.url_counts[UrlState::Pending as usize] -= u64::from(pending);
         self.refresh(id);
-        Steered { affected, ..self.begin_sweep() }
+        Steered { affected: pending.into(), ..self.begin_sweep(counted_round) }
     }
 
     /// Forgets all of a queue's URLs at once; their slots are swept in the background.
     fn delete(&mut self, id: QueueId) -> Steered {
         let moment = self.this_moment();
         let queue = &mut self.queues[id];
-        let counts = [
-            (UrlState::Pending, u64::from(queue.pending())),
-            (UrlState::Leased, u64::from(queue.leased)),
-            (UrlState::Done, queue.done),
-            (UrlState::Disregarded, queue.disregarded),
-            (UrlState::Dead, queue.dead),
-        ];
-        queue.deletions += 1;
+        let (pending, leased, done) = (queue.pending(), queue.leased, queue.done);
+        self.census.remove_pending(queue, self.generation, pending);
+        self.census.remove_visits(queue, self.generation, queue.visits());
         queue.order = Default::default();
-        (queue.waiting, queue.leased, queue.visits) = (0, 0, 0);
-        (queue.done, queue.disregarded, queue.dead) = (0, 0, 0);
+        (queue.leased, queue.done) = (0, 0);
         queue.freed = queue.freed.max(moment);
+        let rare = queue.rare_mut();
+        let (disregarded, dead) = (rare.disregarded, rare.dead);
+        (rare.waiting, rare.visits, rare.disregarded, rare.dead) = (0, 0, 0, 0);
+        rare.deletions = rare.deletions.wrapping_add(1);
+        let counted_round = rare.deletions == 0;
+        let counts = [
+            (UrlState::Pending, pending),
+            (UrlState::Leased, leased),
+            (UrlState::Done, done),
+            (UrlState::Disregarded, disregarded),
+            (UrlState::Dead, dead),
+        ];
         for (state, count) in counts {
-            self.url_counts[state as usize] -= count;
+            self.url_counts[state as usize] -= u64::from(count);
         }
         self.refresh(id);
-        let affected = counts.iter().map(|(_, count)| count).sum();
-        Steered { affected, ..self.begin_sweep() }
+        let affected = counts.iter().map(|(_, count)| u64::from(*count)).sum();
+        Steered { affected, ..self.begin_sweep(counted_round) }
     }
 
     pub(super) fn steer_url(&mut self, identity: Identity, change: UrlChange) -> Steered {
@@ -111,7 +129,7 @@ impl Crawl {
             }
             UrlChange::Class(class) => {
                 if let Some(entry) = self.find_url(identity)
-                    && self.urls[entry].state.is_pending()
+                    && self.urls.state(entry).is_pending()
                     && self.urls[entry].class != class
                 {
                     self.move_to_class(entry, class);
@@ -126,7 +144,7 @@ impl Crawl {
         let queue = match which {
             DeadLetters::Url(identity) => {
                 let mut dead = self.find_all(identity);
-                dead.retain(|entry| self.urls[*entry].state == State::Dead);
+                dead.retain(|entry| self.urls.state(*entry) == State::Dead);
                 let queues = dead.iter().map(|entry| self.urls[*entry].queue).collect();
                 let changed = dead.into_iter().rev().filter(|entry| self.change_dead(*entry, change));
                 let affected = changed.count() as u64;
@@ -150,7 +168,7 @@ impl Crawl {
             DeadChange::Replay if self.is_finished() => return false,
             DeadChange::Replay => {
                 self.leave(id);
-                (self.urls[id].expiries, self.urls[id].retries) = (0, 0);
+                self.clear_troubles(id);
                 self.place_as_admitted(id, self.now);
                 self.enter(id, State::Pending);
             }

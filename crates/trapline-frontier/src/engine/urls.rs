@@ -1,20 +1,27 @@
 //! Every URL the crawl knows: its entries, and the seen set that finds them.
 //!
+//! An entry is spread out by how long its parts are needed. The [`Record`] stays as long as the URL is known; the
+//! [`Live`] part while it is pending or leased; what few entries have is [`More`], found when the record says so.
+//! The request lies with the [`Texts`].
+//!
 //! Usually a URL has one entry. `dont_filter` gives it further ones, chained from the newest to the oldest.
 //! What an entry's state means for its queue is decided elsewhere; here entries are only kept and found.
 
 use std::sync::Arc;
 
-use hashbrown::HashTable;
+use hashbrown::HashMap;
 use trapline_core::{Identity, Request, Timestamp};
 
+use super::chunks::Chunks;
+use super::index::Index;
 use super::moment::{Moment, Rank};
 use super::queues::QueueId;
-use crate::report::UrlState;
+use super::texts::{TextId, Texts};
+use crate::report::{Memory, UrlState};
 use crate::verbs::PageRecord;
 
 /// Where an entry lies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct EntryId(pub(super) u32);
 
 impl EntryId {
@@ -63,7 +70,11 @@ impl State {
     }
 
     pub(super) fn is_pending(self) -> bool {
-        self.public() == UrlState::Pending
+        matches!(self, Self::Pending | Self::Retrying | Self::Scheduled)
+    }
+
+    fn is_live(self) -> bool {
+        self.is_pending() || self == Self::Leased
     }
 }
 
@@ -76,181 +87,431 @@ pub(super) enum Band {
     Fresh,
 }
 
-/// One URL to be fetched, or that was.
+/// What is remembered of a URL as long as it is known. Its fields are of four bytes so that it has 36.
 #[derive(Debug)]
-pub(super) struct Entry {
-    pub(super) identity: Identity,
-    pub(super) request: Arc<Request>,
-    pub(super) page: Option<Arc<PageRecord>>,
+pub(super) struct Record {
+    identity: [u32; 4],
+    text: TextId,
     pub(super) queue: QueueId,
-    /// The next older and newer entries of the same URL.
-    pub(super) older: EntryId,
-    pub(super) newer: EntryId,
-    /// Neighbours in the queue's order, while it is there.
+    pub(super) cost: u32,
+    /// Where its live part lies, if it has one; in a free slot, the next free one.
+    live: u32,
+    /// The queue's count of deletions when it came in: if that is another by now, it is gone, and only its slot
+    /// remains to be swept.
+    pub(super) deletions: u16,
+    pub(super) class: u8,
+    /// Its state, whether there is [`More`] of it, and whether it was visited.
+    bits: u8,
+}
+
+/// In [`Record::bits`].
+const STATE: u8 = 0x0f;
+const MORE: u8 = 0x10;
+const VISITED: u8 = 0x20;
+
+impl Record {
+    pub(super) fn identity(&self) -> Identity {
+        let [a, b, c, d] = self.identity.map(u128::from);
+        Identity(a | b << 32 | c << 64 | d << 96)
+    }
+
+    pub(super) fn state(&self) -> State {
+        const STATES: [State; 9] = [
+            State::Pending,
+            State::Retrying,
+            State::Scheduled,
+            State::Leased,
+            State::Done,
+            State::Revisiting,
+            State::Disregarded,
+            State::Dead,
+            State::Free,
+        ];
+        STATES[usize::from(self.bits & STATE)]
+    }
+
+    fn set_state(&mut self, state: State) {
+        self.bits = self.bits & !STATE | state as u8;
+    }
+}
+
+/// What is needed of an entry while it is pending or leased. Twenty bytes.
+#[derive(Debug)]
+pub(super) struct Live {
+    /// Neighbours in the queue's order, while it is there; the halves of the lease's number while it is leased; `after`
+    /// in a free slot is the next free one.
     pub(super) before: EntryId,
     pub(super) after: EntryId,
-    /// Its place among its class and band; what that is depends on the crawl's order.
-    pub(super) place: u64,
-    /// When it was admitted, among others.
-    pub(super) admitted: Rank,
-    /// The timer that waits for it: of a retry, a schedule or a visit.
-    pub(super) due: Moment,
-    /// Its lease, while leased.
-    pub(super) lease: u64,
-    pub(super) cost: u32,
-    /// Leases that expired in a row.
-    pub(super) expiries: u32,
-    /// Retries in a row.
-    pub(super) retries: u32,
-    /// Visits there were.
-    pub(super) visits: u32,
-    /// The queue's counts of purges and deletions when it came in: if they are higher by now, it is gone and
-    /// only its slot remains to be swept.
-    pub(super) purges: u32,
-    pub(super) deletions: u32,
-    pub(super) class: u8,
+    admitted: [u32; 2],
+    /// The queue's count of purges when it became pending: if that is another by now, it is gone.
+    pub(super) purges: u16,
     pub(super) band: Band,
-    pub(super) state: State,
     /// Whether it stands in the order's tree rather than in a lane.
     pub(super) in_tree: bool,
 }
 
-/// An entry of the seen set. Two halves of the identity keep it at 24 bytes.
-#[derive(Debug)]
-struct Seen {
-    high: u64,
-    low: u64,
-    newest: EntryId,
+impl Live {
+    /// When it was admitted, among others.
+    pub(super) fn admitted(&self) -> Rank {
+        u64::from(self.admitted[0]) | u64::from(self.admitted[1]) << 32
+    }
+
+    pub(super) fn set_admitted(&mut self, rank: Rank) {
+        self.admitted = [rank as u32, (rank >> 32) as u32];
+    }
+
+    pub(super) fn lease(&self) -> u64 {
+        u64::from(self.before.0) | u64::from(self.after.0) << 32
+    }
+
+    pub(super) fn set_lease(&mut self, lease: u64) {
+        (self.before, self.after) = (EntryId(lease as u32), EntryId((lease >> 32) as u32));
+    }
 }
 
-impl Seen {
-    fn is(&self, identity: Identity) -> bool {
-        self.low == identity.0 as u64 && self.high == (identity.0 >> 64) as u64
-    }
+/// What few entries have.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct More {
+    /// Its place among its class and band, if that is not the place of one admitted when it was.
+    pub(super) place: Option<u64>,
+    /// The timer that waits for it: of a retry, a schedule or a visit.
+    pub(super) due: Moment,
+    /// Leases that expired in a row.
+    pub(super) expiries: u32,
+    /// Retries in a row.
+    pub(super) retries: u32,
+    /// Visits after the first.
+    further_visits: u32,
+    /// The next older and newer entries of the same URL.
+    older: Option<EntryId>,
+    newer: Option<EntryId>,
+    pub(super) page: Option<Arc<PageRecord>>,
+}
+
+impl More {
+    const NOTHING: Self = Self {
+        place: None,
+        due: Moment::ZERO,
+        expiries: 0,
+        retries: 0,
+        further_visits: 0,
+        older: None,
+        newer: None,
+        page: None,
+    };
+}
+
+/// A new entry.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct NewEntry<'a> {
+    pub(super) identity: Identity,
+    pub(super) request: &'a Request,
+    pub(super) queue: QueueId,
+    pub(super) deletions: u16,
+    pub(super) class: u8,
+    pub(super) cost: u32,
 }
 
 /// All entries of a crawl.
 #[derive(Debug)]
 pub(super) struct Urls {
-    slots: Vec<Entry>,
-    /// The first of the free slots, which are chained by `after`.
+    records: Chunks<Record>,
     free: EntryId,
-    seen: HashTable<Seen>,
+    live: Chunks<Live>,
+    free_live: u32,
+    /// By their numbers, which nobody outside chooses.
+    more: HashMap<EntryId, More, foldhash::fast::FixedState>,
+    texts: Texts,
+    seen: Index,
 }
+
+/// No live part.
+const NO_LIVE: u32 = u32::MAX;
 
 impl Default for Urls {
     fn default() -> Self {
-        Self { slots: Vec::new(), free: EntryId::NONE, seen: HashTable::new() }
+        Self {
+            records: Chunks::default(),
+            free: EntryId::NONE,
+            live: Chunks::default(),
+            free_live: NO_LIVE,
+            more: HashMap::default(),
+            texts: Texts::default(),
+            seen: Index::default(),
+        }
     }
 }
 
 impl Urls {
     /// More than this is not set aside ahead of time, whatever is asked for: some gigabytes.
-    const MOST_RESERVED: u64 = 1 << 24;
+    const MOST_RESERVED: u64 = 1 << 28;
 
     /// Makes room for as many URLs as a crawl expects, as far as memory allows.
     pub(super) fn reserve(&mut self, urls: u64) {
-        let room = usize::try_from(urls.min(Self::MOST_RESERVED)).unwrap_or(0);
-        let more = room.saturating_sub(self.seen.len());
-        // If there is not that much memory, growing step by step may still do.
-        let _ = self.seen.try_reserve(more, |seen| seen.low);
-        let _ = self.slots.try_reserve(room.saturating_sub(self.slots.len()));
-    }
-
-    /// Makes room for so many more.
-    pub(super) fn make_room(&mut self, more: usize) {
-        self.seen.reserve(more, |seen| seen.low);
-        self.slots.reserve(more);
+        self.seen.reserve(urls.min(Self::MOST_RESERVED) as usize);
     }
 
     /// The newest entry of a URL.
     pub(super) fn newest(&self, identity: Identity) -> Option<EntryId> {
-        self.seen.find(identity.0 as u64, |seen| seen.is(identity)).map(|seen| seen.newest)
+        let words = words_of(identity);
+        self.seen.find(hash_of(identity), |id| self.records[id as usize].identity == words).map(EntryId)
     }
 
-    /// Keeps an entry, as the newest of its URL.
-    pub(super) fn add(&mut self, mut entry: Entry) -> EntryId {
-        let identity = entry.identity;
-        let id = match self.free.some() {
-            Some(id) => id,
-            None => EntryId(u32::try_from(self.slots.len()).expect("fewer than 2^32 entries fit in memory")),
+    /// What may be the newest entry of a URL, to be asked ahead of time for many at once.
+    pub(super) fn guess(&self, identity: Identity) -> Option<EntryId> {
+        self.seen.guess(hash_of(identity)).map(EntryId)
+    }
+
+    /// Keeps an entry, as the newest of its URL, before the `older` one if there is any. It has no state yet, but a
+    /// live part.
+    pub(super) fn add(&mut self, new: NewEntry<'_>, older: Option<EntryId>) -> EntryId {
+        let record = Record {
+            identity: words_of(new.identity),
+            text: self.texts.put(new.request),
+            queue: new.queue,
+            cost: new.cost,
+            live: NO_LIVE,
+            deletions: new.deletions,
+            class: new.class,
+            bits: State::Free as u8,
         };
-        let low = identity.0 as u64;
-        match self.seen.entry(low, |seen| seen.is(identity), |seen| seen.low) {
-            hashbrown::hash_table::Entry::Occupied(mut seen) => {
-                entry.older = std::mem::replace(&mut seen.get_mut().newest, id);
+        let id = match self.free.some() {
+            Some(id) => {
+                self.free = EntryId(self[id].live);
+                self[id] = record;
+                id
             }
-            hashbrown::hash_table::Entry::Vacant(slot) => {
-                slot.insert(Seen { high: (identity.0 >> 64) as u64, low, newest: id });
-                entry.older = EntryId::NONE;
+            None => {
+                let id = u32::try_from(self.records.len()).expect("the store is full long before");
+                self.records.push(record);
+                EntryId(id)
+            }
+        };
+        match older {
+            None => self.seen.insert(hash_of(new.identity), id.0),
+            Some(older) => {
+                self.seen.replace(hash_of(new.identity), older.0, id.0);
+                self.more_mut(older).newer = Some(id);
+                self.more_mut(id).older = Some(older);
             }
         }
-        entry.newer = EntryId::NONE;
-        if let Some(older) = entry.older.some() {
-            self[older].newer = id;
-        }
-        if self.free == id {
-            self.free = self[id].after;
-            self[id] = entry;
-        } else {
-            self.slots.push(entry);
-        }
+        self.live_mut(id);
         id
     }
 
     /// Frees an entry's slot. Whatever referred to it must be gone by now.
     pub(super) fn remove(&mut self, id: EntryId) {
-        let Entry { identity, older, newer, .. } = self[id];
-        if let Some(older) = older.some() {
-            self[older].newer = newer;
+        let hash = hash_of(self[id].identity());
+        let More { older, newer, .. } = self.more.remove(&id).unwrap_or_default();
+        if let Some(older) = older {
+            self.more_mut(older).newer = newer;
+            self.tidy(older);
         }
-        if let Some(newer) = newer.some() {
-            self[newer].older = older;
-        } else if let Ok(mut seen) = self.seen.find_entry(identity.0 as u64, |seen| seen.is(identity)) {
-            match older.some() {
-                Some(older) => seen.get_mut().newest = older,
-                None => {
-                    seen.remove();
-                }
+        match (newer, older) {
+            (Some(newer), older) => {
+                self.more_mut(newer).older = older;
+                self.tidy(newer);
             }
+            (None, Some(older)) => self.seen.replace(hash, id.0, older.0),
+            (None, None) => self.seen.remove(hash, id.0),
         }
+        self.free_live(id);
         let next_free = std::mem::replace(&mut self.free, id);
-        let slot = &mut self[id];
-        slot.state = State::Free;
-        slot.after = next_free;
-        slot.page = None;
-        slot.request = empty_request();
+        let record = &mut self[id];
+        record.bits = State::Free as u8;
+        record.live = next_free.0;
+        let text = std::mem::replace(&mut record.text, TextId::NONE);
+        self.texts.free(text);
+    }
+
+    /// An entry takes a state on. Its live part goes when it has no use for it.
+    pub(super) fn set_state(&mut self, id: EntryId, state: State) {
+        let record = &mut self[id];
+        record.set_state(state);
+        if state.is_live() {
+            self.live_mut(id);
+        } else {
+            self.free_live(id);
+        }
+        if let Some(more) = self.existing_more(id) {
+            if !state.is_live() {
+                more.place = None;
+            }
+            if !matches!(state, State::Retrying | State::Scheduled | State::Revisiting) {
+                more.due = Moment::ZERO;
+            }
+            self.tidy(id);
+        }
+    }
+
+    pub(super) fn state(&self, id: EntryId) -> State {
+        self[id].state()
+    }
+
+    /// The next older entry of the same URL.
+    pub(super) fn older(&self, id: EntryId) -> Option<EntryId> {
+        self.more(id).older
+    }
+
+    /// The live part of an entry that is pending or leased.
+    pub(super) fn live(&self, id: EntryId) -> &Live {
+        &self.live[self[id].live as usize]
+    }
+
+    /// The live part of an entry, made if there is none.
+    pub(super) fn live_mut(&mut self, id: EntryId) -> &mut Live {
+        let mut slot = self[id].live;
+        if slot == NO_LIVE {
+            let fresh = Live {
+                before: EntryId::NONE,
+                after: EntryId::NONE,
+                admitted: [0; 2],
+                purges: 0,
+                band: Band::Fresh,
+                in_tree: false,
+            };
+            slot = self.free_live;
+            if slot == NO_LIVE {
+                slot = self.live.len() as u32;
+                self.live.push(fresh);
+            } else {
+                self.free_live = self.live[slot as usize].after.0;
+                self.live[slot as usize] = fresh;
+            }
+            self[id].live = slot;
+        }
+        &mut self.live[slot as usize]
+    }
+
+    fn free_live(&mut self, id: EntryId) {
+        let slot = std::mem::replace(&mut self[id].live, NO_LIVE);
+        if slot != NO_LIVE {
+            self.live[slot as usize].after = EntryId(self.free_live);
+            self.free_live = slot;
+        }
+    }
+
+    /// What else there is of an entry.
+    pub(super) fn more(&self, id: EntryId) -> &More {
+        static NOTHING: More = More::NOTHING;
+        if self[id].bits & MORE == 0 {
+            return &NOTHING;
+        }
+        self.more.get(&id).unwrap_or(&NOTHING)
+    }
+
+    /// The same, to be changed. What turns out to be nothing is dropped when the entry takes its next state on.
+    pub(super) fn more_mut(&mut self, id: EntryId) -> &mut More {
+        self[id].bits |= MORE;
+        self.more.entry(id).or_default()
+    }
+
+    /// The same, if there is anything.
+    pub(super) fn existing_more(&mut self, id: EntryId) -> Option<&mut More> {
+        if self[id].bits & MORE == 0 { None } else { self.more.get_mut(&id) }
+    }
+
+    /// Drops what is nothing.
+    fn tidy(&mut self, id: EntryId) {
+        if self[id].bits & MORE != 0 && *self.more(id) == More::NOTHING {
+            self.more.remove(&id);
+            self[id].bits &= !MORE;
+        }
+    }
+
+    /// How often it was visited.
+    pub(super) fn visits(&self, id: EntryId) -> u32 {
+        let first = u32::from(self[id].bits & VISITED != 0);
+        self.more(id).further_visits.saturating_add(first)
+    }
+
+    pub(super) fn set_visits(&mut self, id: EntryId, visits: u32) {
+        if visits > 0 {
+            self[id].bits |= VISITED;
+        }
+        if visits > 1 {
+            self.more_mut(id).further_visits = visits - 1;
+        }
+    }
+
+    pub(super) fn request(&self, id: EntryId) -> Arc<Request> {
+        self.texts.request(self[id].text)
+    }
+
+    pub(super) fn url(&self, id: EntryId) -> &str {
+        self.texts.url(self[id].text)
     }
 
     /// How many slots there are, free ones among them.
     pub(super) fn slots(&self) -> u32 {
-        self.slots.len() as u32
+        self.records.len() as u32
+    }
+
+    /// Whether hardly any more can be kept: what is left is for the links of settlements.
+    pub(super) fn is_full(&self) -> bool {
+        self.slots() >= u32::MAX / 64 * 63 && self.free == EntryId::NONE || self.texts.is_nearly_full()
     }
 
     /// When an entry that waits becomes due.
     pub(super) fn due_at(&self, id: EntryId) -> Option<Timestamp> {
-        let entry = &self[id];
-        matches!(entry.state, State::Retrying | State::Scheduled | State::Revisiting).then_some(entry.due.at)
+        let waits = matches!(self.state(id), State::Retrying | State::Scheduled | State::Revisiting);
+        waits.then(|| self.more(id).due.at)
+    }
+
+    /// Looks at entries ahead of time, so that they are in the cache when they are wanted. None of these looks waits
+    /// for another, as they would if each came just before it is needed.
+    pub(super) fn touch(&self, entries: &[EntryId]) {
+        let mut seen = 0;
+        for id in entries {
+            let record = &self[*id];
+            seen ^= u32::from(self.texts.touch(record.text));
+            if record.live != NO_LIVE {
+                seen ^= self.live[record.live as usize].after.0;
+            }
+        }
+        std::hint::black_box(seen);
+    }
+
+    /// Adds how much memory they take.
+    pub(super) fn weigh(&self, memory: &mut Memory) {
+        memory.seen += self.seen.bytes() as u64;
+        memory.records += self.records.bytes() as u64;
+        memory.pending += self.live.bytes() as u64;
+        memory.rare += (self.more.capacity() * size_of::<(EntryId, More)>()) as u64;
+        memory.texts += self.texts.bytes() as u64;
     }
 }
 
-/// One shared nothing for free slots, so that freeing a slot gives its payload back at once.
-fn empty_request() -> Arc<Request> {
-    static NOTHING: std::sync::LazyLock<Arc<Request>> =
-        std::sync::LazyLock::new(|| Arc::new(Request::get("")));
-    Arc::clone(&NOTHING)
+fn words_of(identity: Identity) -> [u32; 4] {
+    [0, 32, 64, 96].map(|shift| (identity.0 >> shift) as u32)
+}
+
+fn hash_of(identity: Identity) -> u64 {
+    identity.0 as u64
 }
 
 impl std::ops::Index<EntryId> for Urls {
-    type Output = Entry;
+    type Output = Record;
 
-    fn index(&self, id: EntryId) -> &Entry {
-        &self.slots[id.0 as usize]
+    fn index(&self, id: EntryId) -> &Record {
+        &self.records[id.0 as usize]
     }
 }
 
 impl std::ops::IndexMut<EntryId> for Urls {
-    fn index_mut(&mut self, id: EntryId) -> &mut Entry {
-        &mut self.slots[id.0 as usize]
+    fn index_mut(&mut self, id: EntryId) -> &mut Record {
+        &mut self.records[id.0 as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// There may be hundreds of millions: growing one is a decision.
+    #[test]
+    fn records_and_live_parts_stay_small() {
+        assert_eq!(size_of::<Record>(), 36);
+        assert_eq!(size_of::<Live>(), 20);
     }
 }
