@@ -26,14 +26,34 @@ const FREE: u32 = u32::MAX;
 #[repr(C, align(64))]
 struct Bucket {
     ids: [u32; SLOTS],
-    tags: [[u8; 3]; SLOTS],
+    /// The tags, in two parts.
+    low: [u16; SLOTS],
+    high: [u8; SLOTS],
     /// How many have passed this bucket because it was full. At the highest value the count is lost: from then on,
     /// whoever searches goes on.
     passed: u8,
 }
 
 impl Bucket {
-    const EMPTY: Self = Self { ids: [FREE; SLOTS], tags: [[0; 3]; SLOTS], passed: 0 };
+    const EMPTY: Self = Self { ids: [FREE; SLOTS], low: [0; SLOTS], high: [0; SLOTS], passed: 0 };
+
+    /// A bit for each slot that has this tag.
+    fn matches(&self, tag: u32) -> u32 {
+        let (low, high) = (tag as u16, (tag >> 16) as u8);
+        let mut found = 0;
+        for slot in 0..SLOTS {
+            found |= u32::from(self.low[slot] == low && self.high[slot] == high) << slot;
+        }
+        found
+    }
+
+    fn tag(&self, slot: usize) -> u32 {
+        u32::from(self.low[slot]) | u32::from(self.high[slot]) << 16
+    }
+
+    fn set(&mut self, slot: usize, tag: u32, id: u32) {
+        (self.ids[slot], self.low[slot], self.high[slot]) = (id, tag as u16, (tag >> 16) as u8);
+    }
 
     /// How many slots are taken: the first ones.
     fn taken(&self) -> usize {
@@ -88,19 +108,23 @@ impl Index {
     pub(super) fn find(&self, hash: u64, mut is: impl FnMut(u32) -> bool) -> Option<u32> {
         let shard = &self.shards[shard_of(hash)];
         let tag = tag_of(hash);
-        let mut at = shard.home(tag)?;
+        let home = shard.home(tag)?;
+        let mut at = home;
         loop {
             let bucket = &shard.buckets[at];
-            for slot in 0..SLOTS {
-                if bucket.tags[slot] == tag && bucket.ids[slot] != FREE && is(bucket.ids[slot]) {
-                    return Some(bucket.ids[slot]);
+            let mut matches = bucket.matches(tag);
+            while matches != 0 {
+                let id = bucket.ids[matches.trailing_zeros() as usize];
+                if id != FREE && is(id) {
+                    return Some(id);
                 }
+                matches &= matches - 1;
             }
             if bucket.passed == 0 {
                 return None;
             }
             at = shard.after(at);
-            if Some(at) == shard.home(tag) {
+            if at == home {
                 return None;
             }
         }
@@ -112,8 +136,8 @@ impl Index {
         let shard = &self.shards[shard_of(hash)];
         let tag = tag_of(hash);
         let bucket = &shard.buckets[shard.home(tag)?];
-        let slot = bucket.tags.iter().position(|other| *other == tag)?;
-        Some(bucket.ids[slot]).filter(|id| *id != FREE)
+        let slot = bucket.matches(tag).trailing_zeros() as usize;
+        bucket.ids.get(slot).copied().filter(|id| *id != FREE)
     }
 
     /// Adds a number that is not there yet.
@@ -144,8 +168,8 @@ impl Index {
         let Some((found, slot)) = shard.search(tag, id) else { return };
         let bucket = &mut shard.buckets[found];
         let last = bucket.taken() - 1;
-        (bucket.ids[slot], bucket.tags[slot]) = (bucket.ids[last], bucket.tags[last]);
-        (bucket.ids[last], bucket.tags[last]) = (FREE, [0; 3]);
+        bucket.set(slot, bucket.tag(last), bucket.ids[last]);
+        bucket.set(last, 0, FREE);
         let mut at = shard.home(tag).unwrap_or(found);
         while at != found {
             let passed = &mut shard.buckets[at].passed;
@@ -164,13 +188,13 @@ impl Shard {
         self.buckets.len() * SLOTS * 15 / 16
     }
 
-    /// By how many buckets it grows: about an eighth, by a share of its own, so that not all grow at once.
+    /// By how many buckets it grows: about an eighth, by a share of its own, so that not all grow at once. While it is
+    /// small, by more.
     fn step(&self, number: usize) -> usize {
-        (self.buckets.len() * (96 + number * 37 % 64) / 1024).max(1)
+        (self.buckets.len() * (96 + number * 37 % 64) / 1024).max(4.min(self.buckets.len() / 2 + 1))
     }
 
-    fn home(&self, tag: [u8; 3]) -> Option<usize> {
-        let tag = u32::from_le_bytes([tag[0], tag[1], tag[2], 0]);
+    fn home(&self, tag: u32) -> Option<usize> {
         let home = (u64::from(tag) * self.buckets.len() as u64) >> TAG_BITS;
         (!self.buckets.is_empty()).then_some(home as usize)
     }
@@ -180,7 +204,7 @@ impl Shard {
     }
 
     /// Where a number is that is there.
-    fn search(&self, tag: [u8; 3], id: u32) -> Option<(usize, usize)> {
+    fn search(&self, tag: u32, id: u32) -> Option<(usize, usize)> {
         let home = self.home(tag)?;
         let mut at = home;
         loop {
@@ -196,7 +220,7 @@ impl Shard {
     }
 
     /// Puts a number into the first bucket, from its home on, that has a free slot. There must be one.
-    fn place(&mut self, tag: [u8; 3], id: u32) {
+    fn place(&mut self, tag: u32, id: u32) {
         let Some(mut at) = self.home(tag) else { return };
         while self.buckets[at].is_full() {
             let passed = &mut self.buckets[at].passed;
@@ -205,7 +229,7 @@ impl Shard {
         }
         let bucket = &mut self.buckets[at];
         let slot = bucket.taken();
-        (bucket.ids[slot], bucket.tags[slot]) = (id, tag);
+        bucket.set(slot, tag, id);
     }
 
     /// Writes itself anew with so many buckets; answers whether there was memory for it.
@@ -218,7 +242,7 @@ impl Shard {
         grown.len = self.len;
         for bucket in &self.buckets {
             for slot in 0..bucket.taken() {
-                grown.place(bucket.tags[slot], bucket.ids[slot]);
+                grown.place(bucket.tag(slot), bucket.ids[slot]);
             }
         }
         *self = grown;
@@ -230,9 +254,8 @@ fn shard_of(hash: u64) -> usize {
     (hash >> (64 - SHARD_BITS)) as usize
 }
 
-fn tag_of(hash: u64) -> [u8; 3] {
-    let [a, b, c, ..] = (hash >> (64 - SHARD_BITS - TAG_BITS)).to_le_bytes();
-    [a, b, c]
+fn tag_of(hash: u64) -> u32 {
+    (hash >> (64 - SHARD_BITS - TAG_BITS)) as u32 & ((1 << TAG_BITS) - 1)
 }
 
 #[cfg(test)]

@@ -144,6 +144,9 @@ impl Texts {
     /// The request whose text this is.
     pub(super) fn request(&self, id: TextId) -> Arc<Request> {
         let (url, rest) = self.get(id);
+        if rest.is_empty() {
+            return Arc::new(Request::get(url));
+        }
         Arc::new(payload::decode(url.to_owned(), rest).expect("what was encoded can be decoded"))
     }
 

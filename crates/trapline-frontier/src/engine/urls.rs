@@ -324,13 +324,11 @@ impl Urls {
         self.texts.free(text);
     }
 
-    /// An entry takes a state on. Its live part goes when it has no use for it.
+    /// An entry takes a state on. Its live part goes when it has no use for it; one that needs it has it already.
     pub(super) fn set_state(&mut self, id: EntryId, state: State) {
         let record = &mut self[id];
         record.set_state(state);
-        if state.is_live() {
-            self.live_mut(id);
-        } else {
+        if !state.is_live() {
             self.free_live(id);
         }
         if let Some(more) = self.existing_more(id) {
@@ -354,33 +352,40 @@ impl Urls {
     }
 
     /// The live part of an entry that is pending or leased.
+    #[inline]
     pub(super) fn live(&self, id: EntryId) -> &Live {
         &self.live[self[id].live as usize]
     }
 
     /// The live part of an entry, made if there is none.
+    #[inline]
     pub(super) fn live_mut(&mut self, id: EntryId) -> &mut Live {
         let mut slot = self[id].live;
         if slot == NO_LIVE {
-            let fresh = Live {
-                before: EntryId::NONE,
-                after: EntryId::NONE,
-                admitted: [0; 2],
-                purges: 0,
-                band: Band::Fresh,
-                in_tree: false,
-            };
-            slot = self.free_live;
-            if slot == NO_LIVE {
-                slot = self.live.len() as u32;
-                self.live.push(fresh);
-            } else {
-                self.free_live = self.live[slot as usize].after.0;
-                self.live[slot as usize] = fresh;
-            }
+            slot = self.make_live();
             self[id].live = slot;
         }
         &mut self.live[slot as usize]
+    }
+
+    fn make_live(&mut self) -> u32 {
+        let fresh = Live {
+            before: EntryId::NONE,
+            after: EntryId::NONE,
+            admitted: [0; 2],
+            purges: 0,
+            band: Band::Fresh,
+            in_tree: false,
+        };
+        let slot = self.free_live;
+        if slot == NO_LIVE {
+            self.live.push(fresh);
+            return self.live.len() as u32 - 1;
+        }
+        let live = &mut self.live[slot as usize];
+        self.free_live = live.after.0;
+        *live = fresh;
+        slot
     }
 
     fn free_live(&mut self, id: EntryId) {
