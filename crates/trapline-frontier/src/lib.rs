@@ -11,6 +11,7 @@ mod frontier;
 mod memory;
 mod pattern;
 mod payload;
+mod planted;
 mod push_pop;
 mod report;
 pub mod script;
@@ -23,10 +24,12 @@ mod verbs;
 pub use frontier::{Frontier, FrontierBuilder};
 pub use memory::MemoryStore;
 pub use pattern::Pattern;
+#[cfg(feature = "planted")]
+pub use planted::Fault;
 pub use push_pop::{PushPop, PushPopStore};
 pub use report::{
-    CrawlReport, CrawlState, DeadLetter, JobReport, LeaseReport, Memory, Note, Page, Query, QueueReport, QueueState,
-    Recovered, Rows, Scan, Stats, UrlReport, UrlState,
+    CrawlReport, CrawlState, DeadLetter, JobReport, LeaseReport, Memory, Note, Page, Query, QueueReport,
+    QueueState, Recovered, Rows, Scan, Stats, UrlReport, UrlState,
 };
 pub use settings::{AdmissionGate, Order, Pace, SettingError, Settings};
 pub use store::{ErrorKind, Store, StoreError};

@@ -24,6 +24,12 @@ impl MemoryStore {
         Self::default()
     }
 
+    /// An empty store that does one thing wrong: see [`Fault`](crate::Fault).
+    #[cfg(feature = "planted")]
+    pub fn faulty(fault: crate::Fault) -> Self {
+        Self { engine: Mutex::new(Engine::planted(crate::planted::Planted::with(fault))) }
+    }
+
     fn engine(&self) -> Result<MutexGuard<'_, Engine>, StoreError> {
         self.engine.lock().map_err(|_| {
             StoreError::new(

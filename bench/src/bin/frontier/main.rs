@@ -4,17 +4,15 @@
 //! Every measurement is a process of its own, so none inherits a heap, and the processes take turns (A, B, A, B),
 //! so a machine that is busy for a while is busy for all. What is measured and how to read it: `bench/README.md`.
 
-mod measure;
 mod ours;
 mod peer;
 mod report;
-mod stream;
 
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Duration;
 
-use measure::Sample;
 use report::{Comparison, Target};
+use trapline_bench::measure::Sample;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

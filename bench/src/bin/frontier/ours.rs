@@ -8,9 +8,9 @@ use trapline_frontier::{
     Admission, Answer, Frontier, Lease, MemoryStore, Outcome, Settings, Settlement, UrlState,
 };
 
-use crate::measure::{Sample, Stopwatch, resident};
-use crate::stream::{Offers, priority, sibling, url};
 use crate::{ADMIT_BATCH, AdmitScale, Cycle, Refill, SEED};
+use trapline_bench::measure::{Sample, Stopwatch, resident};
+use trapline_bench::stream::{Offers, priority, sibling, url};
 
 fn open(settings: Settings, partitions: u32) -> Frontier {
     let builder = Frontier::builder("bench").key(IdentityKey::from_seed(SEED));

@@ -16,9 +16,9 @@ use kumo::request::CrawlRequest;
 use kumo::scheduler::{CrawlScheduler, FingerprintPolicy, PolitenessPolicy};
 use pollster::block_on;
 
-use crate::measure::{Sample, Stopwatch, resident};
-use crate::stream::{Offers, priority, url};
 use crate::{ADMIT_BATCH, AdmitScale, SEED};
+use trapline_bench::measure::{Sample, Stopwatch, resident};
+use trapline_bench::stream::{Offers, priority, url};
 
 /// Which way in.
 #[derive(Clone, Copy)]

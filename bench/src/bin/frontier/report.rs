@@ -1,6 +1,6 @@
 //! The tables, and whether the targets are reached.
 
-use crate::measure::Sample;
+use trapline_bench::measure::Sample;
 
 /// One subject against another.
 pub struct Comparison {

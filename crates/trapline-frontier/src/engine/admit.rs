@@ -6,6 +6,7 @@ use super::crawl::Crawl;
 use super::moment::{Age, Moment};
 use super::queues::{QueueId, TermsChanged};
 use super::urls::{EntryId, NewEntry, State};
+use crate::planted::Fault;
 use crate::settings::AdmissionGate;
 use crate::verbs::{Admission, Refusal};
 
@@ -32,6 +33,10 @@ impl Crawl {
             if candidate.improve && self.improve(known, candidate) {
                 return Admission::Rescored;
             }
+            return Admission::Known;
+        }
+        let believed = self.planted.is(Fault::FilterBelieved) && candidate.identity.0.is_multiple_of(64);
+        if believed && !candidate.dont_filter {
             return Admission::Known;
         }
         if let Some(refusal) = self.refusal(candidate) {
@@ -125,6 +130,9 @@ impl Crawl {
         }
         let moment = self.this_moment();
         self.queues[queue].freed = self.queues[queue].freed.max(moment);
+        if self.planted.is(Fault::BlockForgotten) && self.queues[queue].blocked().at > self.now {
+            self.block(queue, moment);
+        }
         self.refresh(queue);
     }
 

@@ -6,10 +6,11 @@ use trapline_core::Timestamp;
 
 use super::crawl::Crawl;
 use super::moment::{Age, Moment};
-use super::queues::{QueueId, Retired};
+use super::queues::{Queue, QueueId, Retired};
 use super::serving::as_balance;
 use super::timers::Event;
 use super::urls::EntryId;
+use crate::planted::Fault;
 use crate::report::QueueState;
 
 impl Crawl {
@@ -22,6 +23,7 @@ impl Crawl {
         let fits = queue
             .budget(&self.settings)
             .is_none_or(|budget| queue.spent(self.charges_from()).saturating_add(cost) <= budget);
+        let fits = fits || self.planted.is(Fault::BudgetAfterGrant) && !self.is_spent(queue);
         if replenish == 0 || !fits {
             self.retire(id, Retired::OverBudget(self.generation));
             return None;
@@ -33,6 +35,11 @@ impl Crawl {
             queue.balance = as_balance(replenish);
         }
         Some(entry)
+    }
+
+    /// Whether nothing at all fits a queue's budget any more.
+    fn is_spent(&self, queue: &Queue) -> bool {
+        queue.budget(&self.settings).is_some_and(|budget| queue.spent(self.charges_from()) >= budget)
     }
 
     /// An error costs the queue its penalty.

@@ -12,6 +12,7 @@ use super::moment::Moment;
 use super::queues::QueueId;
 use super::timers::Event;
 use super::urls::{EntryId, State};
+use crate::planted::Fault;
 use crate::report::CrawlState;
 use crate::verbs::{Lease, LeaseId, Want};
 
@@ -111,7 +112,9 @@ impl Crawl {
 
     /// Grants until the round has as many URLs as it is to have, or nothing is left for it.
     pub(super) fn grant_round(&mut self, round: &mut Round<'_>, last_lease: &mut u64) {
-        if self.state != CrawlState::Running || round.per_queue == 0 || round.queues == Some(0) {
+        let forgotten = self.planted.is(Fault::PauseForgotten) && round.want.keys.is_some();
+        if self.state != CrawlState::Running && !forgotten || round.per_queue == 0 || round.queues == Some(0)
+        {
             return;
         }
         let allowed = round
@@ -188,7 +191,9 @@ impl Crawl {
 
     /// Grants a lease of a queue's next URL.
     fn grant(&mut self, id: QueueId, entry_id: EntryId, round: &mut Round<'_>, last_lease: &mut u64) {
-        *last_lease += 1;
+        if !(self.planted.is(Fault::LeaseReused) && self.granted % 7 == 6) {
+            *last_lease += 1;
+        }
         let lease = *last_lease;
         let lasts = round.want.lease.unwrap_or(self.settings.lease);
         let deadline = Moment { at: self.now + lasts, rank: self.draw() };
@@ -196,7 +201,7 @@ impl Crawl {
         self.urls.live_mut(entry_id).set_lease(lease);
         self.enter(entry_id, State::Leased);
         self.leases.insert(lease, Grant { entry: entry_id, granted: self.now, deadline });
-        self.timers.set(deadline, Event::Expiry(lease));
+        self.timers.set(self.expiry_of(deadline), Event::Expiry(lease));
 
         let (from, now) = (self.charges_from(), self.now);
         let record = &self.urls[entry_id];
@@ -204,7 +209,9 @@ impl Crawl {
         let more = self.urls.more(entry_id);
         let queue = &mut self.queues[id];
         queue.spend(from, now, u64::from(cost));
-        queue.balance = queue.balance.saturating_sub(i64::from(cost));
+        if !self.planted.is(Fault::BalanceUncharged) {
+            queue.balance = queue.balance.saturating_sub(i64::from(cost));
+        }
         queue.latest_cost = cost;
         queue.charged = queue.charged.saturating_add(u64::from(cost));
         queue.grants = queue.grants.saturating_add(1);
@@ -234,7 +241,9 @@ impl Crawl {
 
     /// When more may be eligible.
     pub(super) fn next_event(&self) -> Option<Timestamp> {
-        if self.state == CrawlState::Running { self.timers.next() } else { None }
+        let late = Duration::from_millis(self.planted.is(Fault::NextLate).into());
+        let next = self.timers.next().filter(|_| self.state == CrawlState::Running);
+        next.map(|next| next + late)
     }
 
     /// The lease goes on for this long.
@@ -242,9 +251,16 @@ impl Crawl {
         let deadline = Moment { at: self.now + lasts, rank: self.draw() };
         if let Some(grant) = self.leases.get_mut(&lease) {
             let old = std::mem::replace(&mut grant.deadline, deadline);
+            let (old, new) = (self.expiry_of(old), self.expiry_of(deadline));
             self.timers.cancel(old, Event::Expiry(lease));
-            self.timers.set(deadline, Event::Expiry(lease));
+            self.timers.set(new, Event::Expiry(lease));
         }
+    }
+
+    /// When a lease with this deadline expires: then.
+    pub(super) fn expiry_of(&self, deadline: Moment) -> Moment {
+        let early = u64::from(self.planted.is(Fault::ExpiryEarly));
+        Moment { at: Timestamp::from_millis(deadline.at.as_millis().saturating_sub(early)), ..deadline }
     }
 }
 

@@ -19,6 +19,7 @@ use super::order::place_behind_all;
 use super::queues::{Queue, QueueId, Queues};
 use super::timers::{Event, Timers};
 use super::urls::{Band, EntryId, State, Urls};
+use crate::planted::{Fault, Planted};
 use crate::report::{CrawlState, UrlState};
 use crate::settings::{Order, Settings};
 use crate::verbs::{NewCrawl, NoteWrite};
@@ -71,6 +72,7 @@ pub(super) struct Crawl {
     pub(super) spent: u64,
     pub(super) granted: u64,
     pub(super) expired: u64,
+    pub(super) planted: Planted,
 }
 
 /// A lease as the engine keeps it.
@@ -98,7 +100,7 @@ pub(super) struct StoredNote {
 }
 
 impl Crawl {
-    pub(super) fn new(name: Arc<str>, now: Timestamp, new: NewCrawl) -> Self {
+    pub(super) fn new(name: Arc<str>, now: Timestamp, new: NewCrawl, planted: Planted) -> Self {
         let seed = u64::from_le_bytes(new.key.as_bytes()[..8].try_into().expect("a key has 32 bytes"));
         let mut urls = Urls::default();
         if let Some(most) = new.settings.max_urls {
@@ -136,6 +138,7 @@ impl Crawl {
             spent: 0,
             granted: 0,
             expired: 0,
+            planted,
         }
     }
 
@@ -259,7 +262,7 @@ impl Crawl {
             State::Leased => {
                 let lease = self.urls.live(id).lease();
                 if let Some(grant) = self.leases.remove(&lease) {
-                    self.timers.cancel(grant.deadline, Event::Expiry(lease));
+                    self.timers.cancel(self.expiry_of(grant.deadline), Event::Expiry(lease));
                 }
             }
             _ => {}
@@ -362,7 +365,10 @@ impl Crawl {
 
     /// Whether, outside retired queues, nothing is pending or waits for its next visit, and no lease is out.
     pub(super) fn is_exhausted(&self) -> bool {
-        self.url_counts[UrlState::Leased as usize] == 0 && self.census.nothing_to_do()
+        let pending = self.url_counts[UrlState::Pending as usize];
+        self.url_counts[UrlState::Leased as usize] == 0
+            && self.census.nothing_to_do()
+            && !(self.planted.is(Fault::RetiredCounted) && pending > 0)
     }
 
     pub(super) fn write_note(&mut self, note: NoteWrite) {

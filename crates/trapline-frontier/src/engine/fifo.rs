@@ -171,7 +171,9 @@ mod tests {
             let phase_of_leaving = (rank / 5000) % 2 == 1;
             for _ in 0..if phase_of_leaving { 2 } else { 1 } {
                 let pick = if draw.is_multiple_of(2) { 0 } else { draw % rank };
-                if let Some((rank, queue)) = expected.range(pick..).next().map(|(rank, queue)| (*rank, *queue)) {
+                if let Some((rank, queue)) =
+                    expected.range(pick..).next().map(|(rank, queue)| (*rank, *queue))
+                {
                     assert!(fifo.remove(moment(rank), queue));
                     assert!(!fifo.remove(moment(rank), queue));
                     expected.remove(&rank);

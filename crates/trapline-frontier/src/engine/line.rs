@@ -66,8 +66,7 @@ const RANKS_KEPT: usize = 4;
 
 impl Line {
     pub(super) fn join(&mut self, turn: Turn) {
-        let in_order =
-            turn.age.is_simple() && self.rank(&turn).queues.push(turn.age.since, turn.queue);
+        let in_order = turn.age.is_simple() && self.rank(&turn).queues.push(turn.age.since, turn.queue);
         if !in_order {
             self.strays.insert(turn);
         }
@@ -148,9 +147,7 @@ impl Line {
             Some(Turn { age: turn.age.reconsidered(returning.since), ..turn.clone() })
         });
         match (waiting, returning.min()) {
-            (Some(waiting), Some(returning)) if returning < waiting => {
-                Some(Next::Returning(returning.queue))
-            }
+            (Some(waiting), Some(returning)) if returning < waiting => Some(Next::Returning(returning.queue)),
             (Some(waiting), _) => Some(Next::Queue(waiting.queue)),
             (None, returning) => returning.map(|turn| Next::Returning(turn.queue)),
         }

@@ -34,6 +34,7 @@ use std::sync::Arc;
 
 use trapline_core::{Candidate, KEY_BYTES_MAX, Timestamp};
 
+use crate::planted::Planted;
 use crate::report::{Page, Scan, Stats};
 use crate::store::{ErrorKind, StoreError};
 use crate::verbs::{Admission, Claimed, CrawlChange, NewCrawl, Settled, Settlement, Steer, Steered, Want};
@@ -47,9 +48,15 @@ pub(crate) struct Engine {
     last_lease: u64,
     /// The crawl that was served last by a claim from any.
     last_served: Option<Arc<str>>,
+    planted: Planted,
 }
 
 impl Engine {
+    #[cfg(feature = "planted")]
+    pub(crate) fn planted(planted: Planted) -> Self {
+        Self { planted, ..Self::default() }
+    }
+
     pub(crate) fn admit(
         &mut self,
         crawl: &str,
@@ -188,7 +195,7 @@ impl Engine {
             ));
         }
         let name: Arc<str> = Arc::from(name);
-        self.crawls.insert(Arc::clone(&name), Crawl::new(name, now, new));
+        self.crawls.insert(Arc::clone(&name), Crawl::new(name, now, new, self.planted));
         Ok(Steered { affected: 1, job: None })
     }
 

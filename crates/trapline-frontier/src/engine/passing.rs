@@ -8,6 +8,7 @@ use super::moment::Moment;
 use super::queues::{QueueId, QueueTimer};
 use super::timers::Event;
 use super::urls::{EntryId, State};
+use crate::planted::Fault;
 
 impl Crawl {
     /// Lets happen what is due by `now`, and takes a step in the background.
@@ -65,7 +66,7 @@ impl Crawl {
         self.expired += 1;
         let queue = self.urls[id].queue;
         let more = self.urls.more_mut(id);
-        more.expiries += 1;
+        more.expiries += u32::from(!self.planted.is(Fault::ExpiriesUncounted));
         let expiries = more.expiries;
         let dies = self.settings.max_deliveries > 0 && expiries >= self.settings.max_deliveries;
         let lack = self.queues[queue].lack;
@@ -93,7 +94,7 @@ impl Crawl {
         }
         let retry = self.urls.state(id) == State::Retrying;
         self.leave_untimed(id);
-        if retry {
+        if retry && !self.planted.is(Fault::RetryLast) {
             self.place_as_returned(id, moment.at);
         } else {
             self.place_as_admitted(id, moment.at);

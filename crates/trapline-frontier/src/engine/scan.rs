@@ -8,8 +8,8 @@ use super::crawl::Crawl;
 use super::queues::{Queue, QueueId, Retired};
 use super::urls::{EntryId, State};
 use crate::report::{
-    CrawlReport, CrawlState, DeadLetter, LeaseReport, Memory, Note, Page, Query, QueueReport, QueueState, Rows, Scan,
-    Stats, UrlReport, UrlState,
+    CrawlReport, CrawlState, DeadLetter, LeaseReport, Memory, Note, Page, Query, QueueReport, QueueState,
+    Rows, Scan, Stats, UrlReport, UrlState,
 };
 use crate::verbs::LeaseId;
 

@@ -11,6 +11,7 @@ use super::line::Turn;
 use super::moment::{Age, Moment};
 use super::queues::{Lack, Queue, QueueId, QueueTimer, Retired, Standing};
 use super::timers::Event;
+use crate::planted::Fault;
 use crate::report::QueueState;
 
 impl Crawl {
@@ -121,7 +122,9 @@ impl Crawl {
     /// The queue's place in line, if it has one.
     pub(super) fn turn_of(&self, id: QueueId) -> Turn {
         let queue = &self.queues[id];
-        Turn { precedence: queue.precedence(), inactive: !queue.active, age: queue.age(), queue: id }
+        let precedence = queue.precedence();
+        let precedence = if self.planted.is(Fault::PrecedenceInverted) { !precedence } else { precedence };
+        Turn { precedence, inactive: !queue.active, age: queue.age(), queue: id }
     }
 
     /// Puts a queue where it waits for its turn, if it can supply.
@@ -140,6 +143,9 @@ impl Crawl {
                 Standing::Aside
             }
             (None, None) => {
+                if self.planted.is(Fault::WokenTwice) {
+                    self.lines.of(partition).join(turn.clone());
+                }
                 self.lines.of(partition).join(turn);
                 Standing::InLine
             }

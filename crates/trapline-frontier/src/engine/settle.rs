@@ -9,6 +9,7 @@ use super::crawl::{Crawl, Death};
 use super::moment::Moment;
 use super::queues::{QueueId, QueueTimer};
 use super::urls::{EntryId, State};
+use crate::planted::Fault;
 use crate::settings::Pace;
 use crate::verbs::{Answer, Outcome, PageRecord, Settled, Settlement, Visit};
 
@@ -17,6 +18,10 @@ impl Crawl {
     pub(super) fn settle(&mut self, settlement: Settlement) -> Settled {
         let lease = settlement.lease.0;
         let Some(grant) = self.leases.get(&lease).filter(|grant| !self.is_gone(grant.entry)) else {
+            if self.planted.is(Fault::StaleAccepted) {
+                let links = settlement.links.iter().map(|link| self.admit(link, None)).collect();
+                return Settled { answer: Answer::Done, links };
+            }
             return Settled { answer: Answer::Stale, links: Vec::new() };
         };
         let (entry, granted) = (grant.entry, grant.granted);
@@ -33,8 +38,12 @@ impl Crawl {
         for note in settlement.notes {
             self.write_note(note);
         }
-        let links = settlement.links.iter().map(|link| self.admit(link, Some(queue))).collect();
-        if refund {
+        let mut links: Vec<_> = settlement.links.iter().collect();
+        if self.planted.is(Fault::LinkLost) {
+            links.pop();
+        }
+        let links = links.into_iter().map(|link| self.admit(link, Some(queue))).collect();
+        if refund && !(self.planted.is(Fault::RefundForgotten) && answer == Answer::Released) {
             self.refund(queue, cost, granted);
         }
         self.supply(queue, None);
@@ -78,7 +87,7 @@ impl Crawl {
                 self.fetched += 1;
                 self.bytes = self.bytes.saturating_add(visit.bytes);
                 self.record_visit(id, visit, next);
-                match next {
+                match next.filter(|_| !self.planted.is(Fault::VisitForgotten)) {
                     Some(at) => self.schedule(id, at, State::Revisiting),
                     None => self.enter(id, State::Done),
                 }
@@ -111,6 +120,9 @@ impl Crawl {
                 (Answer::Disregarded, true)
             }
             Outcome::Release | Outcome::Renew { .. } => {
+                if self.planted.is(Fault::ReleasedLast) {
+                    self.place_as_admitted(id, self.now);
+                }
                 self.enter(id, State::Pending);
                 (Answer::Released, true)
             }
@@ -144,12 +156,15 @@ impl Crawl {
             Pace::Settle => self.now,
             Pace::Claim => granted,
         };
-        let until = Moment { at: from + delay, rank: self.draw() };
+        let short = Duration::from_millis(self.planted.is(Fault::DelayOneShort).into());
+        let until = Moment { at: from + delay.saturating_sub(short), rank: self.draw() };
         if until > self.queues[id].next_fetch {
             self.cancel_queue_timer(id, QueueTimer::Fetch);
             self.queues[id].next_fetch = until;
         }
-        if let Some(group) = self.queues[id].group() {
+        if let Some(group) = self.queues[id].group()
+            && !self.planted.is(Fault::GroupForgotten)
+        {
             self.pace_group(group, until);
         }
     }

@@ -64,7 +64,7 @@ impl Crawl {
     }
 
     /// A queue is not served before `until`.
-    fn block(&mut self, id: QueueId, until: Moment) {
+    pub(super) fn block(&mut self, id: QueueId, until: Moment) {
         self.cancel_queue_timer(id, QueueTimer::Block);
         self.queues[id].rare_mut().blocked = until;
         self.refresh(id);

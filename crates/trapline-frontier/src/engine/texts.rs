@@ -122,9 +122,7 @@ impl Texts {
             let (url, rest) = self.get(id);
             let units = units_of(url.len(), rest.len());
             self.dig(id.0, units);
-        } else if let Some(text) =
-            self.long.get_mut((id.0 & !TextId::LONG) as usize).and_then(Option::take)
-        {
+        } else if let Some(text) = self.long.get_mut((id.0 & !TextId::LONG) as usize).and_then(Option::take) {
             self.long_bytes -= text.url.len() + text.rest.len();
             self.long_holes.push(id.0 & !TextId::LONG);
         }
