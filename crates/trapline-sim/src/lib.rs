@@ -13,6 +13,7 @@ mod politeness;
 mod random;
 mod shape;
 mod summary;
+mod trap;
 mod walk;
 mod web;
 
