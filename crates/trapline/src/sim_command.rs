@@ -77,7 +77,7 @@ pub(crate) struct SimArgs {
     faults: Faults,
 
     /// Print all that was done and answered, as a trace
-    #[arg(long, requires = "seed")]
+    #[arg(long, requires = "seed", conflicts_with_all = ["seeds", "from"])]
     history: bool,
 
     /// The store to try

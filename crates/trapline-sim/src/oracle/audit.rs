@@ -150,11 +150,12 @@ impl Oracle {
             visits += queue.counts.visits;
             queues[books.queue_state(index) as usize] += 1;
         }
-        let says = (stats.urls, stats.visits_waiting, stats.granted, stats.expired, stats.fetched);
-        let should = (urls, visits, books.granted, books.expired, books.fetched);
+        let says =
+            (stats.urls, stats.visits_waiting, stats.granted, stats.expired, stats.fetched, stats.spent);
+        let should = (urls, visits, books.granted, books.expired, books.fetched, books.spent);
         if says != should {
             return Err(differs(
-                "the counts (URLs, visits waiting, granted, expired, fetched)",
+                "the counts (URLs, visits waiting, granted, expired, fetched, spent)",
                 &says,
                 &should,
             ));

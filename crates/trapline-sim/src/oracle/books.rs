@@ -35,6 +35,8 @@ pub(super) struct Books {
     pub(super) granted: u64,
     pub(super) expired: u64,
     pub(super) fetched: u64,
+    /// On all queues since the crawl began.
+    pub(super) spent: u64,
 }
 
 /// Whose moment it is.
@@ -67,6 +69,7 @@ impl Books {
             granted: 0,
             expired: 0,
             fetched: 0,
+            spent: 0,
         }
     }
 

@@ -289,14 +289,13 @@ impl Books {
     fn check_lease(&self, lease: &Lease, number: u64, claim: &Claim) -> Result<(), Breach> {
         let entry = &self.entries[&number];
         let deadline = self.now + claim.lease.unwrap_or(self.settings.lease);
-        let says = (&*lease.key, lease.deadline, lease.delivery, lease.retries, lease.cost);
-        let should =
-            (&*self.queues[entry.queue].key, deadline, entry.expiries + 1, entry.retries, entry.cost);
+        let says = (&*lease.request.url, lease.deadline, lease.delivery, lease.retries, lease.cost);
+        let should = (&*entry.url, deadline, entry.expiries + 1, entry.retries, entry.cost);
         if says == should {
             return Ok(());
         }
         let message = format!(
-            "the lease {} of {} says (queue, deadline, delivery, retries, cost) {says:?}, not {should:?}",
+            "the lease {} of {} says (URL, deadline, delivery, retries, cost) {says:?}, not {should:?}",
             lease.id.0, entry.url
         );
         Err(Breach::new(Rule::Lease, message))
@@ -312,6 +311,7 @@ impl Books {
             queue.activate(&self.settings);
         }
         queue.spent += u64::from(cost);
+        self.spent += u64::from(cost);
         queue.balance -= i64::from(cost);
         queue.latest_cost = cost;
         let grant = Grant { id: lease.id, granted: self.now, deadline: lease.deadline, in_period: true };

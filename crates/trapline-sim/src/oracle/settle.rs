@@ -92,10 +92,12 @@ impl Books {
         }
         let is_error = matches!(given.outcome, SettleAs::Retry { .. } | SettleAs::Dead { .. });
         if is_error {
+            self.spent += self.settings.error_penalty;
             self.queues[queue].spent += self.settings.error_penalty;
             self.queues[queue].errors += 1;
         }
         if matches!(given.outcome, SettleAs::Release | SettleAs::Disregard) && cost > 0 {
+            self.spent = self.spent.saturating_sub(u64::from(cost));
             let queue = &mut self.queues[queue];
             if grant.in_period {
                 queue.spent = queue.spent.saturating_sub(u64::from(cost));

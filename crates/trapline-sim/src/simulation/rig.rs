@@ -281,22 +281,26 @@ impl Rig {
         self.oracle.advance(at);
         pollster::block_on(async {
             let frontier = self.frontier()?;
-            let shown = |verb: Verb| move |breach: Breach| breach.shown_by(verb);
-            let show = Verb::Crawl(CrawlVerb::Show);
-            self.oracle.check_crawl(&frontier.report(at).await?).map_err(shown(show))?;
+            let crawl = frontier.report(at).await?;
+            self.oracle
+                .check_crawl(&crawl)
+                .map_err(|breach| breach.shown_by(Verb::Crawl(CrawlVerb::Show)))?;
             self.oracle.check_stats(&frontier.stats(at).await?)?;
             let keys = self.oracle.keys();
             let reports = self.queues(at, Some(keys.clone())).await?;
             for key in &keys {
                 let report = reports.iter().find(|report| *report.key == **key);
-                self.oracle.check_queue(key, report).map_err(shown(Verb::Queue(key.clone())))?;
+                self.oracle
+                    .check_queue(key, report)
+                    .map_err(|breach| breach.shown_by(Verb::Queue(key.clone())))?;
             }
             let identities = self.oracle.identities();
             match frontier.scan(at, &Scan::new(Query::UrlList(identities.clone()))).await?.rows {
                 Rows::Urls(urls) if urls.len() == identities.len() => {
                     for (identity, report) in identities.iter().zip(&urls) {
-                        let url = self.oracle.url_of(*identity);
-                        self.oracle.check_url(*identity, report).map_err(shown(Verb::Url(url)))?;
+                        self.oracle
+                            .check_url(*identity, report)
+                            .map_err(|breach| breach.shown_by(Verb::Url(self.oracle.url_of(*identity))))?;
                     }
                 }
                 _ => return Err(Breach::new(Rule::Report, "a list of URLs was asked for, another came")),
