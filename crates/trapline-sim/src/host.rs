@@ -22,6 +22,9 @@ pub struct Host {
     pages: u32,
     latency_ms: u64,
     outages: Option<Outages>,
+    /// From then on it is down for good.
+    dies: Option<Timestamp>,
+    has_trap: bool,
 }
 
 /// A host that is down for a while, once in every period. When in the period is drawn for each, so that nobody can keep
@@ -44,7 +47,19 @@ impl Host {
             let lasts_ms = random.range(20_000..120_000);
             Outages { seed: random.draw(), every_ms, lasts_ms }
         });
-        Self { index, first, pages, latency_ms, outages }
+        Self { index, first, pages, latency_ms, outages, dies: None, has_trap: false }
+    }
+
+    /// The same host in a wilder web: it may die, and it may have a trap.
+    pub(crate) fn wild(self, seed: u64) -> Self {
+        const WILD: u64 = 5;
+        let mut random = Random::of(&[seed, WILD, u64::from(self.index)]);
+        let dies = random.chance(1, 8).then(|| Timestamp::from_millis(random.range(1_000..300_000)));
+        Self { dies, has_trap: random.chance(1, 5), ..self }
+    }
+
+    pub(crate) fn has_trap(&self) -> bool {
+        self.has_trap
     }
 
     /// Its name, which also says which host it is.
@@ -75,8 +90,11 @@ impl Host {
         Duration::from_millis(if random.chance(1, 50) { usual * 5 } else { usual })
     }
 
-    /// Whether it is down. Every outage ends.
+    /// Whether it is down. Every outage ends, unless the host has died.
     pub(crate) fn is_down(&self, at: Timestamp) -> bool {
+        if self.dies.is_some_and(|dies| at >= dies) {
+            return true;
+        }
         let Some(Outages { seed, every_ms, lasts_ms }) = self.outages else { return false };
         let (period, into) = (at.as_millis() / every_ms, at.as_millis() % every_ms);
         let begins = Random::of(&[seed, period]).range(0..every_ms - lasts_ms);

@@ -3,24 +3,36 @@
 //! [`Web`] is a web made from a seed. [`crawl()`] sends workers over it, with a [`Frontier`](trapline_frontier::Frontier)
 //! on any store, and measures what they did. [`walk()`] says what such a crawl has to reach.
 //!
+//! [`simulate()`] makes it hard for a store: workers that die, operators who do as they please, clocks that jump, while an
+//! oracle holds every answer against the contract. [`run_seeds()`] does so for many seeds.
+//!
 //! What is absent: clocks, sockets, unseeded randomness. An hour of crawling passes in as long as its
 //! decisions take.
 
 mod crawl;
 mod ending;
+mod faults;
 mod host;
+mod oracle;
 mod politeness;
 mod random;
 mod shape;
+mod simulation;
+mod stores;
 mod summary;
+mod trap;
 mod walk;
 mod web;
 
 pub use crawl::{CrawlPlan, crawl};
 pub use ending::{Ending, Endings};
+pub use faults::{Fault, Faults};
 pub use host::Host;
+pub use oracle::{Breach, Rule};
 pub use politeness::Politeness;
 pub use random::Random;
+pub use simulation::{Failure, Find, Run, SeedRange, SimPlan, Tally, check_seed, run_seeds, simulate};
+pub use stores::{MemoryStores, Opened, Stores};
 pub use summary::{CrawlSummary, HostSummary, Links};
 pub use walk::{Reach, walk};
 pub use web::{Fetched, Page, Response, Web, WebSize};

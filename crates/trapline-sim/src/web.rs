@@ -12,6 +12,7 @@ use crate::ending::Ending;
 use crate::host::Host;
 use crate::random::Random;
 use crate::shape::Role;
+use crate::trap;
 
 // What is drawn for a page, each from a sequence of its own.
 const ANSWER: u64 = 2;
@@ -133,6 +134,16 @@ impl Web {
         Self { seed, size, hosts: hosts.collect() }
     }
 
+    /// A web that is harder to crawl: some of its hosts die, and some have a trap that never ends.
+    ///
+    /// # Panics
+    /// As [`Web::generate`].
+    pub fn wild(seed: u64, size: WebSize) -> Self {
+        let web = Self::generate(seed, size);
+        let hosts = web.hosts.into_iter().map(|host| host.wild(seed)).collect();
+        Self { hosts, ..web }
+    }
+
     /// Its hosts, the largest first.
     pub fn hosts(&self) -> &[Host] {
         &self.hosts
@@ -178,6 +189,10 @@ impl Web {
     /// Fetches a URL at a time. A pure function: the same arguments bring the same page in the same time.
     pub fn fetch(&self, url: &str, at: Timestamp, random: &mut Random) -> Fetched {
         let Some(page) = self.find(url) else {
+            if let Some((host, links)) = self.trapped(url) {
+                let response = Response::Page { bytes: 1_000, digest: 0, links };
+                return Fetched { took: host.latency(random), response };
+            }
             return Fetched { took: Duration::from_millis(100), response: Response::NotFound };
         };
         let host = &self.hosts[page.host as usize];
@@ -189,6 +204,13 @@ impl Web {
             },
             response => Fetched { took: host.latency(random), response },
         }
+    }
+
+    /// Where a page of a host's trap leads.
+    fn trapped(&self, url: &str) -> Option<(&Host, Vec<String>)> {
+        let (name, path) = url.strip_prefix("https://")?.split_once('/')?;
+        let host = self.hosts.get(Host::index_of(name)? as usize).filter(|host| host.has_trap())?;
+        Some((host, trap::links(name, trap::day_of(path)?)))
     }
 
     /// What a page would answer if its host were never down.
@@ -235,7 +257,11 @@ impl Web {
             let url = self.url(page);
             if random.chance(1, 20) { url + "#more" } else { url }
         };
-        to.into_iter().map(&mut url).collect()
+        let mut links: Vec<String> = to.into_iter().map(&mut url).collect();
+        if page.number == 0 && host.has_trap() {
+            links.push(trap::first_day(&host.name()));
+        }
+        links
     }
 
     /// A page to be redirected to: mostly of the same host.

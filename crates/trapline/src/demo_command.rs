@@ -15,7 +15,8 @@ use trapline_frontier::MemoryStore;
 use trapline_sim::{CrawlPlan, Web, WebSize, crawl};
 
 use progress::Progress;
-use report::{Run, thousands};
+use report::Run;
+pub(crate) use report::{clock, thousands};
 
 /// Some 800 bytes a page are needed, most of them by the frontier in memory.
 const PAGES_MAX: u32 = 2_000_000;

@@ -2,6 +2,7 @@
 
 mod demo_command;
 mod frontier_command;
+mod sim_command;
 mod store_url;
 mod url_command;
 
@@ -24,6 +25,7 @@ struct Cli {
 enum Command {
     Demo(demo_command::DemoArgs),
     Frontier(frontier_command::FrontierCommand),
+    Sim(sim_command::SimArgs),
     Url(url_command::UrlCommand),
 }
 
@@ -31,6 +33,7 @@ fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Demo(args) => demo_command::run(&args),
         Command::Frontier(command) => frontier_command::run(&command),
+        Command::Sim(args) => sim_command::run(&args),
         Command::Url(command) => url_command::run(&command),
     }
 }

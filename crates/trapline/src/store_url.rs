@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use trapline_frontier::{MemoryStore, Store};
+use trapline_sim::{MemoryStores, Stores};
 
 /// Opens the store that a URL names.
 pub(crate) fn open(url: &str) -> Result<Arc<dyn Store>, String> {
@@ -17,6 +18,11 @@ pub(crate) fn open(url: &str) -> Result<Arc<dyn Store>, String> {
         )),
         _ => Err(format!("`{url}` is not a store: write `memory:`")),
     }
+}
+
+/// The stores that a simulation is to have, each like the one that a URL names, fresh and empty.
+pub(crate) fn stores(url: &str) -> Result<Box<dyn Stores>, String> {
+    open(url).map(|_| Box::new(MemoryStores) as Box<dyn Stores>)
 }
 
 #[cfg(test)]

@@ -2,19 +2,22 @@
 //! command line.
 //!
 //! This file holds the language as values, [`parse`](self::parse()) reads it and `Display` writes it, [`run()`]
-//! plays it on a store. The manual's page on traces describes it for people.
+//! plays it on a store, [`shrink()`] makes it smaller. The manual's page on traces describes it for people.
 
+mod meaning;
 mod parse;
 mod run;
-
+mod shrink;
 mod write;
 
 use std::time::Duration;
 
 use trapline_core::{Statement, Terms, Timestamp};
 
+pub use meaning::{describe_crawl, describe_queue};
 pub use parse::{ScriptError, parse};
 pub use run::{LeftPlayer, Player, Reopen, RunError, Verdict, run};
+pub use shrink::shrink;
 
 /// A whole script.
 #[derive(Clone, Debug, Default, PartialEq)]

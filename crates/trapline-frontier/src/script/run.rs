@@ -4,17 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use trapline_core::{Candidate, Identity, IdentityKey, PrepareError, Request, Timestamp};
+use trapline_core::{Identity, IdentityKey, PrepareError, Request, Timestamp};
 
-use super::{Admit, Claim, CrawlVerb, Script, Settle, SettleAs, Steering, Step, Verb};
+use super::meaning::{describe_crawl, describe_queue};
+use super::{Admit, Claim, CrawlVerb, Script, Settle, Step, Verb};
 use crate::frontier::Frontier;
-use crate::report::{CrawlReport, QueueReport};
 use crate::settings::{SettingError, Settings};
 use crate::store::{ErrorKind, Store, StoreError};
-use crate::verbs::{
-    Admission, Answer, CrawlChange, DeadChange, DeadLetters, LeaseId, Outcome, QueueChange, Refusal,
-    Settlement, Steer, UrlChange, Visit, Want,
-};
+use crate::verbs::{Admission, Answer, DeadChange, DeadLetters, LeaseId, Refusal, Steer, UrlChange};
 
 /// How a store is closed and opened again, for scripts that do so.
 #[async_trait]
@@ -164,29 +161,11 @@ impl Player {
             Verb::Admit(admit) => self.admit(at, admit).await?.to_string(),
             Verb::Claim(claim) => self.claim(at, claim).await?,
             Verb::Settle(settle) => self.settle(at, settle).await?,
-            Verb::Steer { key, change } => {
-                let change = match change {
-                    Steering::Terms(terms) => QueueChange::Terms(terms.clone()),
-                    Steering::Block(until) => QueueChange::Block(*until),
-                    Steering::Unblock => QueueChange::Unblock,
-                    Steering::Retire => QueueChange::Retire,
-                    Steering::Reinstate => QueueChange::Reinstate,
-                    Steering::Purge => QueueChange::Purge(None),
-                    Steering::Delete => QueueChange::Delete,
-                };
-                ok(frontier.steer_queue(at, key, change).await)?
-            }
-            Verb::Crawl(CrawlVerb::Show) => describe_crawl(&frontier.report(at).await?),
-            Verb::Crawl(change) => {
-                let change = match change {
-                    CrawlVerb::Pause => CrawlChange::Pause,
-                    CrawlVerb::Resume => CrawlChange::Resume,
-                    CrawlVerb::Finish => CrawlChange::Finish("the script said so".to_owned()),
-                    CrawlVerb::Set(settings) => CrawlChange::Set(settings.clone()),
-                    CrawlVerb::Show => return Ok(String::new()),
-                };
-                ok(frontier.steer_crawl(at, change).await)?
-            }
+            Verb::Steer { key, change } => ok(frontier.steer_queue(at, key, change.into()).await)?,
+            Verb::Crawl(crawl) => match crawl.change() {
+                Some(change) => ok(frontier.steer_crawl(at, change).await)?,
+                None => describe_crawl(&frontier.report(at).await?),
+            },
             Verb::DeadReplay(url) => match self.identity(url) {
                 Ok(identity) => {
                     let dead = DeadLetters::Url(identity);
@@ -216,41 +195,15 @@ impl Player {
     }
 
     async fn admit(&self, at: Timestamp, admit: &Admit) -> Result<Admission, RunError> {
-        let request = Request {
-            priority: admit.priority,
-            score: admit.score,
-            depth: admit.depth,
-            via: admit.via.clone(),
-            dont_filter: admit.dont_filter,
-            ..Request::get(&admit.url)
-        };
-        let Ok(prepared) = self.frontier.prepare_in(request, admit.key.as_deref()) else {
+        let Ok(candidate) = admit.candidate(&self.frontier) else {
             return Ok(Admission::Refused(Refusal::Malformed));
-        };
-        let candidate = Candidate {
-            class: admit.class,
-            cost: admit.cost,
-            terms: admit.terms.clone(),
-            improve: admit.improve,
-            statement: admit.statement,
-            ..prepared
         };
         let mut answers = self.frontier.admit_candidates(at, &[candidate]).await?;
         answers.pop().ok_or_else(|| no_answer("admit").into())
     }
 
     async fn claim(&mut self, at: Timestamp, claim: &Claim) -> Result<String, RunError> {
-        let want = Want {
-            urls: claim.urls,
-            lease: claim.lease,
-            queues: claim.queues,
-            per_queue: claim.per_queue,
-            min_queues: claim.min_queues,
-            keys: claim.keys.clone(),
-            except: claim.except.clone(),
-            partitions: None,
-        };
-        let leases = self.frontier.claim(at, want).await?.leases;
+        let leases = self.frontier.claim(at, claim).await?.leases;
         for lease in &leases {
             self.memory.newest.insert(lease.identity, self.memory.granted.len());
             self.memory.granted.push((lease.id, Arc::clone(&lease.request)));
@@ -269,20 +222,7 @@ impl Player {
         let Some((lease, request)) = number.and_then(|number| granted.get(number)) else {
             return Ok(Answer::Stale.to_string());
         };
-        let outcome = match &settle.outcome {
-            SettleAs::Done { next } => Outcome::Done { visit: Visit::default(), next: *next },
-            SettleAs::Retry { at } => Outcome::Retry { at: *at },
-            SettleAs::Release => Outcome::Release,
-            SettleAs::Dead { reason } => Outcome::Dead { reason: reason.clone() },
-            SettleAs::Disregard => Outcome::Disregard { reason: String::new() },
-            SettleAs::Renew { lease } => Outcome::Renew { lease: *lease },
-        };
-        let mut settlement = Settlement::new(*lease, outcome);
-        settlement.delay = settle.delay;
-        for link in &settle.links {
-            let (via, depth) = (Some(request.url.clone()), request.depth.saturating_add(1));
-            settlement.links.extend(self.frontier.prepare(Request { via, depth, ..Request::get(link) }));
-        }
+        let settlement = settle.settlement(*lease, request, &self.frontier);
         let answers = self.frontier.settle(at, vec![settlement]).await?;
         answers.first().map(|settled| settled.answer.to_string()).ok_or_else(|| no_answer("settle").into())
     }
@@ -310,25 +250,4 @@ fn no_answer(verb: &str) -> StoreError {
         ErrorKind::Corrupt,
         format!("the store did not answer {verb}; this is a bug in the store"),
     )
-}
-
-fn describe_queue(queue: &QueueReport) -> String {
-    format!(
-        "state={} pending={} leased={} done={} disregarded={} dead={} budget={} spent={} balance={} latest_cost={} precedence={}",
-        queue.state,
-        queue.pending,
-        queue.leased,
-        queue.done,
-        queue.disregarded,
-        queue.dead,
-        queue.budget.map_or_else(|| "none".to_owned(), |budget| budget.to_string()),
-        queue.spent,
-        queue.balance,
-        queue.latest_cost,
-        queue.precedence,
-    )
-}
-
-fn describe_crawl(crawl: &CrawlReport) -> String {
-    format!("state={} exhausted={}", crawl.state, if crawl.exhausted { "yes" } else { "no" })
 }

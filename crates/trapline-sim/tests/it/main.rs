@@ -1,2 +1,5 @@
 //! The integration tests of the simulation, in one binary.
+mod cheats;
 mod crawl;
+mod kept;
+mod simulation;

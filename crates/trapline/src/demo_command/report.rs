@@ -161,7 +161,7 @@ fn row(f: &mut fmt::Formatter<'_>, label: &str, value: &str, remark: &str) -> fm
 }
 
 /// A number with its thousands apart: `1,234,567`.
-pub(super) fn thousands(number: u64) -> String {
+pub(crate) fn thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (index, digit) in digits.char_indices() {
@@ -179,7 +179,7 @@ fn count(number: u64, what: &str) -> String {
 }
 
 /// A time as a clock would have it, in its two largest units: `41m 07s`, `3h 02m`, `2d 05h`.
-pub(super) fn clock(time: Duration) -> String {
+pub(crate) fn clock(time: Duration) -> String {
     let seconds = time.as_secs();
     let (minutes, hours, days) = (seconds / 60, seconds / 3_600, seconds / 86_400);
     match (days, hours, minutes) {

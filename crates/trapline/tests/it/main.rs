@@ -2,4 +2,5 @@
 
 mod demo;
 mod frontier;
+mod sim;
 mod url;

@@ -5,13 +5,12 @@
 
 mod generate;
 mod naive;
-mod shrink;
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use trapline_core::Timestamp;
-use trapline_frontier::script::{Player, Script, Step, Verb, parse};
+use trapline_frontier::script::{Player, Script, Step, Verb, parse, shrink};
 use trapline_frontier::{MemoryStore, Query, QueueState, Rows, Scan, StoreError, UrlState};
 
 use naive::Model;
@@ -111,7 +110,7 @@ fn check_seed(seed: u64, engine: Factory) -> Option<String> {
     if script.steps.iter().all(same) {
         return None;
     }
-    let smallest = shrink::shrink(script, differs);
+    let smallest = shrink(script, differs);
     let (expected, (_, answer)) = (expectations(&smallest), first_difference(&smallest, engine)?);
     Some(format!(
         "seed {seed}: the last line answered `{answer}` on the engine, the model expects:\n{expected}"

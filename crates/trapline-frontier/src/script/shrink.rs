@@ -1,12 +1,13 @@
-//! From a script on which two implementations differ to a small one on which they still do.
+//! From a script on which something goes wrong to a small one on which it still does.
 //!
-//! It knows nothing of frontiers: it leaves out settings, steps and options as long as the difference stays.
+//! It knows nothing of frontiers: it leaves out settings, steps and options as long as the trouble stays.
 
 use trapline_core::Terms;
-use trapline_frontier::script::{Admit, Claim, CrawlVerb, Script, Settle, SettleAs, Steering, Step, Verb};
 
-/// The smallest script found for which `differs` answers where: the index of the first step that differs.
-pub(super) fn shrink(script: Script, differs: impl Fn(&Script) -> Option<usize>) -> Script {
+use super::{Admit, Claim, CrawlVerb, Script, Settle, SettleAs, Steering, Step, Verb};
+
+/// The smallest script found for which `differs` still answers where: the index of the first step that goes wrong.
+pub fn shrink(script: Script, differs: impl Fn(&Script) -> Option<usize>) -> Script {
     let mut smallest = script;
     let attempt = |smallest: &mut Script, mut smaller: Script| {
         let Some(step) = differs(&smaller) else { return false };
@@ -101,6 +102,12 @@ fn simpler_verbs(verb: &Verb) -> Vec<Verb> {
         Verb::Settle(settle) => {
             let mut verbs =
                 vec![Settle { delay: None, ..settle.clone() }, Settle { lease: None, ..settle.clone() }];
+            // An earlier lease, which needs fewer claims.
+            if let Some(lease) = settle.lease {
+                let earlier =
+                    [1, lease / 2, lease - 1].into_iter().filter(|earlier| (1..lease).contains(earlier));
+                verbs.extend(earlier.map(|earlier| Settle { lease: Some(earlier), ..settle.clone() }));
+            }
             if let SettleAs::Done { next: Some(_) } = settle.outcome {
                 verbs.push(Settle { outcome: SettleAs::Done { next: None }, ..settle.clone() });
             }
