@@ -20,6 +20,7 @@ use url::{ParseError, Position, Url};
 
 use crate::exact_url::dots;
 use crate::parameter_names::{ParameterNames, stands_for};
+use crate::plain_url::PlainUrl;
 use crate::{href, parse_url, registrable_domain};
 
 /// One step towards a canonical form. The order of declaration matters: a rule may make work for those below
@@ -123,16 +124,25 @@ impl CanonicalRules {
         if !matches!(url.scheme(), "http" | "https" | "ws" | "wss" | "ftp") {
             return None;
         }
-        let mut parts = Parts::of(url);
+        Some(self.form(&url[..Position::AfterQuery], Parts::of(url)))
+    }
+
+    /// The canonical form of a URL that was not parsed because it did not need to be.
+    pub(crate) fn canonicalize_plain<'u>(&self, url: &PlainUrl<'u>) -> Cow<'u, str> {
+        self.form(url.text(), Parts::of_plain(url))
+    }
+
+    /// The canonical form of the web URL that was taken apart; `whole` if nothing changes.
+    fn form<'u>(&self, whole: &'u str, mut parts: Parts<'u>) -> Cow<'u, str> {
         if !self.round(&mut parts) {
-            return Some(Cow::Borrowed(&url[..Position::AfterQuery]));
+            return Cow::Borrowed(whole);
         }
         for _ in 1..self.rounds {
             if !self.round(&mut parts) {
                 break;
             }
         }
-        Some(Cow::Owned(parts.join()))
+        Cow::Owned(parts.join())
     }
 
     /// Applies every rule once and says whether anything changed.
@@ -242,6 +252,17 @@ impl<'u> Parts<'u> {
             host: &url[Position::BeforeHost..Position::AfterHost],
             port: &url[Position::AfterHost..Position::BeforePath],
             path: Cow::Borrowed(&url[Position::BeforePath..Position::AfterPath]),
+            query: url.query().map(Cow::Borrowed),
+        }
+    }
+
+    fn of_plain(url: &PlainUrl<'u>) -> Self {
+        Self {
+            scheme: url.scheme(),
+            user_info: "",
+            host: url.host(),
+            port: url.port(),
+            path: Cow::Borrowed(url.path()),
             query: url.query().map(Cow::Borrowed),
         }
     }
@@ -365,6 +386,10 @@ fn without_session_id(segment: &str) -> Cow<'_, str> {
 
 /// The text with its percent-encoding normalized, or None if it is so already.
 fn normal_percent(text: &str) -> Option<String> {
+    // Without an early end the compiler looks at many bytes at once.
+    if !text.bytes().fold(false, |found, byte| found | (byte == b'%')) {
+        return None;
+    }
     let mut normal = String::new();
     let mut rest = text;
     let mut changed = false;

@@ -85,3 +85,22 @@ impl IdentityKey {
         Identity(u128::from_le_bytes(first))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// These numbers are stored in the field: if this test fails, the change is wrong, not the test.
+    #[test]
+    fn identities_never_change() {
+        let key = IdentityKey::from_seed(1);
+        let check = |method, url: &str, body: &[u8], identity| {
+            assert_eq!(key.identify(method, url, body), Identity(identity), "{method} {url}");
+        };
+        check("GET", "http://a.example/", b"", 0x22d49479_2ebedbf7_7653f5b9_9f315eb5);
+        check("POST", "http://a.example/", b"a=1", 0x46bbe853_bf233907_5a7fe5e2_ffc847b8);
+        check("GET", &"http://a.example/".repeat(28), b"", 0x23f8666a_56d85901_a55209c3_5e18a96c);
+        check("GET", &"http://a.example/".repeat(29), b"", 0xac469128_6c9a84b5_7ffd205b_2e2be5e3);
+        assert_eq!(key.identify_fingerprint(b"mine"), Identity(0x6d9ec538_7da647b6_84070888_9a66f1ce));
+    }
+}

@@ -12,6 +12,7 @@ mod exact_url;
 mod identity;
 mod parameter_names;
 mod parse;
+mod plain_url;
 mod prepare;
 mod queue_key;
 mod request;

@@ -7,6 +7,9 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
+use url::Url;
+
+use crate::plain_url::PlainUrl;
 use crate::{Candidate, CanonicalRules, IdentityKey, QueueKeyPolicy, Request, Terms, parse_url};
 
 /// The longest URL that is prepared. Longer ones are nearly always traps or `data:` by mistake, and every
@@ -98,12 +101,11 @@ impl Preparer {
         if request.url.len() > URL_BYTES_MAX {
             return Err(PrepareError::UrlTooLong { url: excerpt(&request.url), bytes: request.url.len() });
         }
-        let url = parse_url(&request.url, None)
-            .map_err(|reason| PrepareError::NotAUrl { url: excerpt(&request.url), reason })?;
-        let key = match slot.filter(|slot| !slot.is_empty()) {
+        let url = ReadUrl::of(&request.url)?;
+        let key: Arc<str> = match slot.filter(|slot| !slot.is_empty()) {
             Some(slot) => slot.into(),
             None => {
-                self.queue_key.key(&url).ok_or_else(|| PrepareError::NoHost { url: excerpt(&request.url) })?
+                url.key(self.queue_key).ok_or_else(|| PrepareError::NoHost { url: excerpt(&request.url) })?
             }
         };
         if key.len() > KEY_BYTES_MAX {
@@ -112,7 +114,7 @@ impl Preparer {
         let identity = match &request.fingerprint {
             Some(fingerprint) => self.key.identify_fingerprint(fingerprint),
             None => {
-                let canonical = self.canonical.canonicalize_parsed(&request.url, &url);
+                let canonical = url.canonical(&self.canonical);
                 self.key.identify(&uppercase(&request.method), &canonical, &request.body)
             }
         };
@@ -138,6 +140,38 @@ impl fmt::Debug for Preparer {
             .field("own_cost", &self.cost.is_some())
             .field("own_class", &self.class.is_some())
             .finish_non_exhaustive()
+    }
+}
+
+/// A URL that was read, by the parser only if it had to be.
+enum ReadUrl<'u> {
+    Plain(PlainUrl<'u>),
+    Parsed { text: &'u str, url: Url },
+}
+
+impl<'u> ReadUrl<'u> {
+    fn of(text: &'u str) -> Result<Self, PrepareError> {
+        if let Some(url) = PlainUrl::read(text) {
+            return Ok(Self::Plain(url));
+        }
+        let url =
+            parse_url(text, None).map_err(|reason| PrepareError::NotAUrl { url: excerpt(text), reason })?;
+        Ok(Self::Parsed { text, url })
+    }
+
+    /// Its queue, if it has a host.
+    fn key(&self, policy: QueueKeyPolicy) -> Option<Arc<str>> {
+        match self {
+            Self::Plain(url) => Some(policy.name(url.host(), url.host_and_port()).into()),
+            Self::Parsed { url, .. } => policy.key(url),
+        }
+    }
+
+    fn canonical(&self, rules: &CanonicalRules) -> Cow<'_, str> {
+        match self {
+            Self::Plain(url) => rules.canonicalize_plain(url),
+            Self::Parsed { text, url } => rules.canonicalize_parsed(text, url),
+        }
     }
 }
 

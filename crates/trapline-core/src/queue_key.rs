@@ -2,6 +2,7 @@
 //!
 //! Not the pace of queues, and not where they are stored; [`partition_of`](crate::partition_of) says that.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::num::NonZeroU32;
 use std::str::FromStr;
@@ -36,25 +37,29 @@ impl QueueKeyPolicy {
         if host.is_empty() {
             return None;
         }
+        let host_and_port = match url.port() {
+            Some(port) => Cow::Owned(format!("{host}:{port}")),
+            None => Cow::Borrowed(&*host),
+        };
+        Some(self.name(&host, &host_and_port).into())
+    }
+
+    /// The queue of a host that is in lower case and has no dot at the end; `host_and_port` is the same with `:port` if
+    /// that is not the scheme's own.
+    pub(crate) fn name<'h>(self, host: &'h str, host_and_port: &'h str) -> Cow<'h, str> {
         match self {
-            Self::Host => Some(host_key(&host, url.port())),
-            Self::Domain => {
-                Some(registrable_domain(&host).map_or_else(|| host_key(&host, url.port()), Arc::from))
-            }
-            Self::Buckets(count) => Some(bucket_key(&host, count)),
+            Self::Host => Cow::Borrowed(host_and_port),
+            Self::Domain => Cow::Borrowed(registrable_domain(host).unwrap_or(host_and_port)),
+            Self::Buckets(count) => Cow::Owned(bucket_name(host, count)),
         }
     }
 }
 
-fn host_key(host: &str, port: Option<u16>) -> Arc<str> {
-    port.map_or_else(|| Arc::from(host), |port| format!("{host}:{port}").into())
-}
-
 /// Numbers are padded to one width, so that buckets list in order.
-fn bucket_key(host: &str, count: NonZeroU32) -> Arc<str> {
+fn bucket_name(host: &str, count: NonZeroU32) -> String {
     let count = u64::from(count.get());
     let width = (count - 1).checked_ilog10().map_or(1, |digits| digits as usize + 1).max(3);
-    format!("bucket-{:0width$}", public_hash(host) % count).into()
+    format!("bucket-{:0width$}", public_hash(host) % count)
 }
 
 impl fmt::Display for QueueKeyPolicy {
