@@ -21,7 +21,7 @@ pub enum Fault {
     ExpiryEarly,
     /// A release gives its cost not back.
     RefundForgotten,
-    /// A queue that joins the line stands in it twice.
+    /// A queue that was served is woken at once, although as much of it is leased as may be.
     WokenTwice,
     /// Queues with a worse precedence are served first.
     PrecedenceInverted,
@@ -29,7 +29,7 @@ pub enum Fault {
     PauseForgotten,
     /// Pending URLs of retired queues count as something to do.
     RetiredCounted,
-    /// One in sixty-four new URLs is taken for a known one.
+    /// One in eight new URLs is taken for a known one.
     FilterBelieved,
     /// A released URL goes behind the others of its class.
     ReleasedLast,

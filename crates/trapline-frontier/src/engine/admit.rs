@@ -35,7 +35,7 @@ impl Crawl {
             }
             return Admission::Known;
         }
-        let believed = self.planted.is(Fault::FilterBelieved) && candidate.identity.0.is_multiple_of(64);
+        let believed = self.planted.is(Fault::FilterBelieved) && candidate.identity.0.is_multiple_of(8);
         if believed && !candidate.dont_filter {
             return Admission::Known;
         }

@@ -39,7 +39,8 @@ impl Crawl {
             }
         }
 
-        let (bare, full) = (queue.order.is_empty(), queue.is_full(&self.settings));
+        let bare = queue.order.is_empty();
+        let full = queue.is_full(&self.settings) && !self.planted.is(Fault::WokenTwice);
         queue.lack = Lack::of(bare, full);
         let hindrance = if queue.blocked().at > now {
             Some((QueueState::Blocked, QueueTimer::Block))
@@ -143,9 +144,6 @@ impl Crawl {
                 Standing::Aside
             }
             (None, None) => {
-                if self.planted.is(Fault::WokenTwice) {
-                    self.lines.of(partition).join(turn.clone());
-                }
                 self.lines.of(partition).join(turn);
                 Standing::InLine
             }

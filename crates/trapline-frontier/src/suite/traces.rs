@@ -141,6 +141,7 @@ const TRACES: &[(&str, &str)] = traces!("traces/", [
     "crawl_max_urls_lets_the_leases_out_be_settled",
     "crawl_pause_at_finish_pauses_an_exhausted_crawl",
     "crawl_pause_does_not_stop_the_clock",
+    "crawl_pause_holds_for_claims_that_name_their_queues",
     "crawl_pause_holds_until_resume",
     "crawl_pause_lets_admissions_go_on",
     "crawl_setting_does_not_win_over_a_term",

@@ -3,3 +3,4 @@
 mod kept;
 mod memory;
 mod model;
+mod planted;

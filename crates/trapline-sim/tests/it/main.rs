@@ -2,4 +2,5 @@
 mod cheats;
 mod crawl;
 mod kept;
+mod planted;
 mod simulation;

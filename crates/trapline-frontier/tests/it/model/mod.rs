@@ -10,8 +10,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use trapline_core::Timestamp;
-use trapline_frontier::script::{Player, Script, Step, Verb, parse, shrink};
-use trapline_frontier::{MemoryStore, Query, QueueState, Rows, Scan, StoreError, UrlState};
+use trapline_frontier::script::{Player, Script, Verb, parse, shrink};
+use trapline_frontier::{Fault, MemoryStore, Query, QueueState, Rows, Scan, StoreError, UrlState};
 
 use naive::Model;
 
@@ -38,7 +38,11 @@ impl Engine for Model {
 
 /// The engine under test.
 fn engine(settings: &[(String, String)]) -> Box<dyn Engine> {
-    let store = Arc::new(MemoryStore::new());
+    play_on(MemoryStore::new(), settings)
+}
+
+fn play_on(store: MemoryStore, settings: &[(String, String)]) -> Box<dyn Engine> {
+    let store = Arc::new(store);
     Box::new(pollster::block_on(Player::start(store, "model", settings)).expect("the settings are valid"))
 }
 
@@ -97,17 +101,26 @@ fn read_range(text: &str) -> Option<Range<u64>> {
     Some(from.trim().parse().ok()?..to.trim().parse().ok()?)
 }
 
+/// Whether a store with a fault answers the script of a seed otherwise than the model.
+pub(crate) fn finds(fault: Fault, seed: u64) -> bool {
+    let script = generate::script(seed);
+    let tested = play_on(MemoryStore::faulty(fault), &script.settings);
+    !agrees(&script, tested)
+}
+
+/// Whether an engine answers a generated script as the model does, whose answers are its expectations already.
+fn agrees(script: &Script, mut tested: Box<dyn Engine>) -> bool {
+    script.steps.iter().all(|step| {
+        step.expected.as_deref() == Some(&*tested.play(step.at, &step.verb))
+            && tested.miscount(step.at).is_none()
+    })
+}
+
 /// A report if the engine and the model differ on the script of a seed.
 fn check_seed(seed: u64, engine: Factory) -> Option<String> {
     let script = generate::script(seed);
     let differs = |script: &Script| first_difference(script, engine).map(|(step, _)| step);
-    // The expectations are the model's answers already.
-    let mut tested = engine(&script.settings);
-    let same = |step: &Step| {
-        step.expected.as_deref() == Some(&*tested.play(step.at, &step.verb))
-            && tested.miscount(step.at).is_none()
-    };
-    if script.steps.iter().all(same) {
+    if agrees(&script, engine(&script.settings)) {
         return None;
     }
     let smallest = shrink(script, differs);
