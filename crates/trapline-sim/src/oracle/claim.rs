@@ -7,9 +7,10 @@ use trapline_frontier::script::Claim;
 use trapline_frontier::{Claimed, Lease};
 
 use super::Oracle;
-use super::books::Books;
+use super::books::{Books, Moment};
 use super::breach::{Breach, Rule};
 use super::entry::{Grant, State};
+use super::queue::Queue;
 
 /// A claim whose grants are gone through one by one.
 pub(super) struct Round<'a> {
@@ -253,9 +254,8 @@ impl Books {
         if round.claim.min_queues.is_some() {
             return Ok(());
         }
-        let turn = |queue: &super::queue::Queue| {
-            (queue.in_force(&self.settings).precedence, !queue.active, queue.free_since)
-        };
+        let turn =
+            |queue: &Queue| (queue.in_force(&self.settings).precedence, !queue.active, queue.free_since);
         let served = &self.queues[queue];
         let mut reached = Vec::new();
         for (index, other) in self.queues.iter().enumerate() {
@@ -266,13 +266,8 @@ impl Books {
                 && round.may_serve(self, index);
             if comes_before && self.fits(index) {
                 let url = self.head(index).map_or("", |head| &self.entries[&head].url);
-                let message = format!(
-                    "{} was served (precedence, inactive, free since: {:?}) before {} ({:?})",
-                    served.key,
-                    turn(served),
-                    other.key,
-                    turn(other)
-                );
+                let (served, other) = (self.describe_turn(queue), self.describe_turn(index));
+                let message = format!("{served} was served before {other}");
                 return Err(Breach::new(Rule::Order, message).expecting(round.expecting(url)));
             } else if comes_before {
                 reached.push(index);
@@ -283,6 +278,13 @@ impl Books {
             round.reached.insert(index);
         }
         Ok(())
+    }
+
+    fn describe_turn(&self, index: usize) -> String {
+        let queue = &self.queues[index];
+        let precedence = queue.in_force(&self.settings).precedence;
+        let session = if queue.active { "in its session" } else { "inactive" };
+        format!("{} (precedence {precedence}, {session}, free since {})", queue.key, queue.free_since)
     }
 
     /// Whether a lease says what it should.
@@ -339,11 +341,7 @@ impl Books {
             .min();
         let has_reason = |next: Timestamp| {
             self.period_end() == Some(next)
-                || self
-                    .moments
-                    .range((next, super::books::Moment::Entry(0))..)
-                    .next()
-                    .is_some_and(|(at, _)| *at == next)
+                || self.moments.range((next, Moment::Entry(0))..).next().is_some_and(|(at, _)| *at == next)
         };
         let message = match (next, supplies) {
             (Some(next), _) if next <= self.now => format!("more is promised for {next}, which is not later"),

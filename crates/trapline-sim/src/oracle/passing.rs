@@ -3,7 +3,7 @@
 use trapline_core::Timestamp;
 
 use super::books::{Books, Moment};
-use super::entry::State;
+use super::entry::{Entry, State};
 
 impl Books {
     /// Lets happen what is due by `to`, in the order of its times. Time never goes back.
@@ -121,7 +121,7 @@ impl Books {
         let most = self.settings.max_deliveries;
         let entries = || queue.members.iter().map(|number| &self.entries[number]);
         if queue.counts.due == 0 {
-            let comes_back = |entry: &&super::entry::Entry| {
+            let comes_back = |entry: &&Entry| {
                 !matches!(entry.state, State::Leased(_)) || most == 0 || entry.expiries + 1 < most
             };
             at = at.max(entries().filter(comes_back).filter_map(|entry| entry.state.due()).min()?);

@@ -1,5 +1,7 @@
 //! What settling must answer, and what it changes in the books.
 
+use std::time::Duration;
+
 use trapline_core::{Candidate, Timestamp};
 use trapline_frontier::script::SettleAs;
 use trapline_frontier::{Answer, LeaseId, Pace, Settled};
@@ -13,7 +15,7 @@ use super::entry::{Grant, State};
 pub(crate) struct Given<'a> {
     pub(crate) lease: LeaseId,
     pub(crate) outcome: &'a SettleAs,
-    pub(crate) delay: Option<std::time::Duration>,
+    pub(crate) delay: Option<Duration>,
     pub(crate) links: &'a [Candidate],
 }
 

@@ -11,6 +11,7 @@ use super::agenda::Event;
 use crate::faults::Fault;
 use crate::oracle::Breach;
 use crate::random::Random;
+use crate::web::Page;
 
 /// A queue that is named by callers, not by a host.
 const SLOT: &str = "slot";
@@ -85,10 +86,8 @@ impl Simulation {
         let host = self.random.range(0..hosts.len() as u64);
         let pages = hosts[usize::try_from(host).unwrap_or(0)].pages();
         let number = self.random.range(0..u64::from(pages));
-        let page = crate::web::Page {
-            host: u32::try_from(host).unwrap_or(0),
-            number: u32::try_from(number).unwrap_or(0),
-        };
+        let page =
+            Page { host: u32::try_from(host).unwrap_or(0), number: u32::try_from(number).unwrap_or(0) };
         self.scene.web.url(page)
     }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use trapline_core::{NO_BUDGET, Terms};
+use trapline_frontier::Lease;
 use trapline_frontier::script::{Claim, CrawlVerb, Settle, SettleAs, Steering, Verb};
 
 use super::Simulation;
@@ -52,7 +53,7 @@ impl Simulation {
                 })?;
                 continue;
             }
-            let settle = |(number, lease): (usize, trapline_frontier::Lease)| {
+            let settle = |(number, lease): (usize, Lease)| {
                 Verb::Settle(Settle {
                     url: lease.request.url.clone(),
                     outcome: SettleAs::Done { next: None },
