@@ -4,7 +4,7 @@
 //! Events are removed when they no longer hold, so the first one answers "when will something happen"; only those of
 //! URLs that are gone with a purge or deletion stay until they are swept.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::btree_map::{BTreeMap, Entry};
 
 use trapline_core::Timestamp;
 
@@ -31,52 +31,94 @@ pub(super) enum Event {
 /// All events to come, by instant.
 ///
 /// Many fall on the same millisecond: the leases of one claim, the waits after one batch of settlements. So an
-/// instant is found in the tree once and holds a plain list, to which setting and cancelling only append.
+/// instant is found in the tree once and holds a plain list, to which setting and cancelling only append. Retries and
+/// next visits are mostly alone in theirs, and need no list.
 #[derive(Debug, Default)]
 pub(super) struct Timers(BTreeMap<Timestamp, Instant>);
 
-/// What happens at one instant: what was set, without what was cancelled.
+/// What happens at one instant.
+#[derive(Debug)]
+enum Instant {
+    One((Rank, Event)),
+    Many(Box<List>),
+}
+
+/// What was set, without what was cancelled.
 #[derive(Debug, Default)]
-struct Instant {
-    set: VecDeque<(Rank, Event)>,
+struct List {
+    set: Vec<(Rank, Event)>,
+    /// So many of `set` have happened.
+    taken: usize,
     cancelled: Vec<(Rank, Event)>,
     /// Whether `set` is in order and nothing in it is cancelled.
     settled: bool,
 }
 
 impl Instant {
+    fn push(&mut self, event: (Rank, Event)) {
+        match self {
+            Self::Many(list) => {
+                list.set.push(event);
+                list.settled = false;
+            }
+            Self::One(first) => {
+                let mut set = Vec::with_capacity(8);
+                set.extend([*first, event]);
+                *self = Self::Many(Box::new(List { set, ..List::default() }));
+            }
+        }
+    }
+}
+
+impl List {
+    /// How many are left, those that were cancelled included.
+    fn len(&self) -> usize {
+        self.set.len() - self.taken
+    }
+
     /// Strikes out what was cancelled and puts the rest in order.
     fn settle(&mut self) {
         if self.settled && self.cancelled.is_empty() {
             return;
         }
-        self.set.make_contiguous().sort_unstable();
-        self.cancelled.sort_unstable();
-        let mut cancelled = self.cancelled.drain(..).peekable();
-        self.set.retain(|event| cancelled.next_if_eq(event).is_none());
-        drop(cancelled);
+        self.set.drain(..self.taken);
+        self.taken = 0;
+        self.set.sort_unstable();
+        if !self.cancelled.is_empty() {
+            self.cancelled.sort_unstable();
+            let mut cancelled = self.cancelled.drain(..).peekable();
+            self.set.retain(|event| cancelled.next_if_eq(event).is_none());
+        }
         self.settled = true;
     }
 }
 
 impl Timers {
     pub(super) fn set(&mut self, moment: Moment, event: Event) {
-        let instant = self.0.entry(moment.at).or_default();
-        instant.set.push_back((moment.rank, event));
-        instant.settled = false;
+        let event = (moment.rank, event);
+        match self.0.entry(moment.at) {
+            Entry::Vacant(place) => {
+                place.insert(Instant::One(event));
+            }
+            Entry::Occupied(place) => place.into_mut().push(event),
+        }
     }
 
     /// Takes back what was set.
     pub(super) fn cancel(&mut self, moment: Moment, event: Event) {
-        let Some(instant) = self.0.get_mut(&moment.at) else {
+        let Entry::Occupied(mut place) = self.0.entry(moment.at) else {
             debug_assert!(false, "{event:?} was not set for {moment:?}");
             return;
         };
-        instant.cancelled.push((moment.rank, event));
-        if instant.cancelled.len() == instant.set.len() {
-            self.0.remove(&moment.at);
-        } else if instant.cancelled.len() > instant.set.len() / 2 + 64 {
-            instant.settle();
+        let Instant::Many(list) = place.get_mut() else {
+            place.remove();
+            return;
+        };
+        list.cancelled.push((moment.rank, event));
+        if list.cancelled.len() == list.len() {
+            place.remove();
+        } else if list.cancelled.len() > list.len() / 2 + 64 {
+            list.settle();
         }
     }
 
@@ -88,18 +130,27 @@ impl Timers {
     /// Takes the first event, if it happens at `at`.
     pub(super) fn take_at(&mut self, at: Timestamp) -> Option<(Moment, Event)> {
         let mut first = self.0.first_entry().filter(|first| *first.key() == at)?;
-        let instant = first.get_mut();
-        instant.settle();
-        let event = instant.set.pop_front();
-        if instant.set.is_empty() {
+        let ((rank, event), left) = match first.get_mut() {
+            Instant::One(event) => (*event, 0),
+            Instant::Many(list) => {
+                list.settle();
+                let event = list.set[list.taken];
+                list.taken += 1;
+                (event, list.len())
+            }
+        };
+        if left == 0 {
             first.remove();
         }
-        event.map(|(rank, event)| (Moment { at, rank }, event))
+        Some((Moment { at, rank }, event))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+    use std::time::Duration;
+
     use super::*;
 
     fn at(at: u64, rank: Rank) -> Moment {
@@ -134,6 +185,52 @@ mod tests {
             timers.set(at(10, rank), Event::Expiry(rank));
             timers.cancel(at(10, rank), Event::Expiry(rank));
         }
-        assert!(timers.0[&Timestamp::from_millis(10)].set.len() < 1000);
+        let Instant::Many(list) = &timers.0[&Timestamp::from_millis(10)] else { panic!("many were set") };
+        assert!(list.set.len() < 1000);
+    }
+
+    /// Retries and next visits may be millions, each alone in its millisecond.
+    #[test]
+    fn what_happens_alone_needs_no_list() {
+        assert_eq!(size_of::<Instant>(), size_of::<(Rank, Event)>());
+    }
+
+    /// Whatever is set, cancelled and taken, the answers are those of a plain ordered set.
+    #[test]
+    fn timers_answer_like_an_ordered_set() {
+        for seed in 0..300u64 {
+            let mut state = seed;
+            let mut random = |end: usize| {
+                state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+                (state >> 33) as usize % end
+            };
+            let (mut timers, mut set) = (Timers::default(), BTreeSet::new());
+            let instants = [1, 3, 1000][random(3)];
+            let cancels = random(4);
+            for _ in 0..1000 {
+                match random(10) {
+                    0..5 => {
+                        let moment = at(random(instants) as u64, random(500) as u64);
+                        let event = [Event::Period, Event::Expiry(moment.rank / 2)][random(2)];
+                        if set.insert((moment, event)) {
+                            timers.set(moment, event);
+                        }
+                    }
+                    5..8 => {
+                        for _ in 0..cancels.min(set.len()) {
+                            let (moment, event) = *set.iter().nth(random(set.len())).unwrap();
+                            set.remove(&(moment, event));
+                            timers.cancel(moment, event);
+                        }
+                    }
+                    _ => {
+                        let first = set.first().map_or(Timestamp::ZERO, |(moment, _)| moment.at);
+                        assert_eq!(timers.take_at(first + Duration::from_millis(1)), None, "seed {seed}");
+                        assert_eq!(timers.take_at(first), set.pop_first(), "seed {seed}");
+                    }
+                }
+                assert_eq!(timers.next(), set.first().map(|(moment, _)| moment.at), "seed {seed}");
+            }
+        }
     }
 }
