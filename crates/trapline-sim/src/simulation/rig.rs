@@ -281,19 +281,6 @@ impl Rig {
         self.oracle.advance(at);
         pollster::block_on(async {
             let frontier = self.frontier()?;
-            let crawl = frontier.report(at).await?;
-            self.oracle
-                .check_crawl(&crawl)
-                .map_err(|breach| breach.shown_by(Verb::Crawl(CrawlVerb::Show)))?;
-            self.oracle.check_stats(&frontier.stats(at).await?)?;
-            let keys = self.oracle.keys();
-            let reports = self.queues(at, Some(keys.clone())).await?;
-            for key in &keys {
-                let report = reports.iter().find(|report| *report.key == **key);
-                self.oracle
-                    .check_queue(key, report)
-                    .map_err(|breach| breach.shown_by(Verb::Queue(key.clone())))?;
-            }
             let identities = self.oracle.identities();
             match frontier.scan(at, &Scan::new(Query::UrlList(identities.clone()))).await?.rows {
                 Rows::Urls(urls) if urls.len() == identities.len() => {
@@ -306,9 +293,22 @@ impl Rig {
                 _ => return Err(Breach::new(Rule::Report, "a list of URLs was asked for, another came")),
             }
             match frontier.scan(at, &Scan::new(Query::Leases)).await?.rows {
-                Rows::Leases(leases) => self.oracle.check_leases(&leases),
-                _ => Err(Breach::new(Rule::Report, "leases were asked for, other rows came")),
+                Rows::Leases(leases) => self.oracle.check_leases(&leases)?,
+                _ => return Err(Breach::new(Rule::Report, "leases were asked for, other rows came")),
             }
+            let keys = self.oracle.keys();
+            let reports = self.queues(at, Some(keys.clone())).await?;
+            for key in &keys {
+                let report = reports.iter().find(|report| *report.key == **key);
+                self.oracle
+                    .check_queue(key, report)
+                    .map_err(|breach| breach.shown_by(Verb::Queue(key.clone())))?;
+            }
+            let crawl = frontier.report(at).await?;
+            self.oracle
+                .check_crawl(&crawl)
+                .map_err(|breach| breach.shown_by(Verb::Crawl(CrawlVerb::Show)))?;
+            self.oracle.check_stats(&frontier.stats(at).await?)
         })
     }
 }
