@@ -2,7 +2,7 @@
 //!
 //! It knows nothing of frontiers: it leaves out settings, steps and options as long as the trouble stays.
 
-use trapline_core::{NO_BUDGET, Terms};
+use trapline_core::{NO_BUDGET, Terms, Timestamp};
 
 use super::{Admit, Claim, CrawlVerb, Script, Settle, SettleAs, Steering, Step, Verb};
 
@@ -67,9 +67,8 @@ fn simpler(steps: &[Step], index: usize) -> Vec<Step> {
     let step = &steps[index];
     let mut simpler: Vec<_> =
         simpler_verbs(&step.verb).into_iter().map(|verb| Step { verb, ..step.clone() }).collect();
-    if let Some(earlier) = index.checked_sub(1).map(|before| steps[before].at)
-        && earlier < step.at
-    {
+    let earlier = index.checked_sub(1).map_or(Timestamp::ZERO, |before| steps[before].at);
+    if earlier < step.at {
         simpler.push(Step { at: earlier, ..step.clone() });
     }
     simpler
