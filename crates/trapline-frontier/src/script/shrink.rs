@@ -2,7 +2,7 @@
 //!
 //! It knows nothing of frontiers: it leaves out settings, steps and options as long as the trouble stays.
 
-use trapline_core::Terms;
+use trapline_core::{NO_BUDGET, Terms, Timestamp};
 
 use super::{Admit, Claim, CrawlVerb, Script, Settle, SettleAs, Steering, Step, Verb};
 
@@ -37,6 +37,15 @@ pub fn shrink(script: Script, differs: impl Fn(&Script) -> Option<usize>) -> Scr
             smaller.settings.remove(index);
             attempt(&mut smallest, smaller);
         }
+        for index in 0..smallest.settings.len() {
+            for value in smaller_value(&smallest.settings[index].1) {
+                let mut smaller = smallest.clone();
+                smaller.settings[index].1 = value;
+                if attempt(&mut smallest, smaller) {
+                    break;
+                }
+            }
+        }
         for index in (0..smallest.steps.len()).rev() {
             let mut simpler_exists = true;
             while simpler_exists && index < smallest.steps.len() {
@@ -58,9 +67,8 @@ fn simpler(steps: &[Step], index: usize) -> Vec<Step> {
     let step = &steps[index];
     let mut simpler: Vec<_> =
         simpler_verbs(&step.verb).into_iter().map(|verb| Step { verb, ..step.clone() }).collect();
-    if let Some(earlier) = index.checked_sub(1).map(|before| steps[before].at)
-        && earlier < step.at
-    {
+    let earlier = index.checked_sub(1).map_or(Timestamp::ZERO, |before| steps[before].at);
+    if earlier < step.at {
         simpler.push(Step { at: earlier, ..step.clone() });
     }
     simpler
@@ -123,19 +131,32 @@ fn simpler_verbs(verb: &Verb) -> Vec<Verb> {
             .filter(|terms| *terms != Terms::default())
             .map(|terms| Verb::Steer { key: key.clone(), change: Steering::Terms(terms) })
             .collect(),
-        Verb::Crawl(CrawlVerb::Set(settings)) if settings.len() > 1 => (0..settings.len())
-            .map(|index| {
-                let mut settings = settings.clone();
-                settings.remove(index);
-                Verb::Crawl(CrawlVerb::Set(settings))
-            })
-            .collect(),
+        Verb::Crawl(CrawlVerb::Set(settings)) => {
+            let mut simpler = Vec::new();
+            for index in 0..settings.len() {
+                let mut fewer = settings.clone();
+                let (name, value) = fewer.remove(index);
+                for value in smaller_value(&value) {
+                    let mut smaller = settings.clone();
+                    smaller[index] = (name.clone(), value);
+                    simpler.push(smaller);
+                }
+                simpler.push(fewer);
+            }
+            simpler.retain(|settings| !settings.is_empty());
+            simpler.into_iter().map(|settings| Verb::Crawl(CrawlVerb::Set(settings))).collect()
+        }
         _ => Vec::new(),
     }
 }
 
 fn simpler_terms(terms: &Terms) -> impl Iterator<Item = Terms> {
     let all = terms.clone();
+    let budgets =
+        terms.queue_budget.into_iter().filter(|budget| *budget != NO_BUDGET).flat_map(smaller_number);
+    let replenishes = terms.balance_replenish.into_iter().flat_map(smaller_number);
+    let mut smaller: Vec<Terms> = budgets.map(|n| Terms { queue_budget: Some(n), ..all.clone() }).collect();
+    smaller.extend(replenishes.map(|n| Terms { balance_replenish: Some(n), ..all.clone() }));
     let fewer = [
         Terms { precedence: None, ..all.clone() },
         Terms { queue_budget: None, ..all.clone() },
@@ -144,5 +165,14 @@ fn simpler_terms(terms: &Terms) -> impl Iterator<Item = Terms> {
         Terms { concurrency: None, ..all.clone() },
         Terms { group: None, ..all.clone() },
     ];
-    fewer.into_iter().filter(move |fewer| *fewer != all)
+    fewer.into_iter().chain(smaller).filter(move |fewer| *fewer != all)
+}
+
+/// Smaller values of a setting, if it is a number: what is counted to is reached sooner.
+fn smaller_value(value: &str) -> impl Iterator<Item = String> + use<> {
+    value.parse().into_iter().flat_map(smaller_number).map(|smaller| smaller.to_string())
+}
+
+fn smaller_number(number: u64) -> impl Iterator<Item = u64> {
+    [1, number / 2, number.saturating_sub(1)].into_iter().filter(move |smaller| (1..number).contains(smaller))
 }

@@ -35,6 +35,16 @@ impl History {
         }
     }
 
+    /// The store was told of this time by a question that is not noted.
+    pub(crate) fn pass(&mut self, at: Timestamp) {
+        self.latest = self.latest.max(at);
+    }
+
+    /// The latest time that the store was told of.
+    pub(crate) fn latest(&self) -> Timestamp {
+        self.latest
+    }
+
     /// Notes an act whose answer was wrong.
     pub(crate) fn note_last(&mut self, act: Act) {
         self.latest = self.latest.max(act.at);

@@ -113,10 +113,10 @@ impl Simulation {
             }
             self.happen(event)?;
         }
-        self.rig.audit(self.now)?;
+        self.audit()?;
         self.finish_jobs()?;
         self.drain()?;
-        self.rig.audit(self.now)
+        self.audit()
     }
 
     fn happen(&mut self, event: Event) -> Result<(), Breach> {
@@ -140,6 +140,10 @@ impl Simulation {
     /// Does several things in one batch.
     fn act_together(&mut self, verbs: Vec<Verb>) -> Result<Answers, Breach> {
         let act = Act { at: self.clock(), verbs };
+        self.do_now(act)
+    }
+
+    fn do_now(&mut self, act: Act) -> Result<Answers, Breach> {
         match self.rig.play(&act) {
             Ok(answers) => {
                 self.history.note(act, answers.texts.clone());
@@ -150,6 +154,12 @@ impl Simulation {
                 Err(breach)
             }
         }
+    }
+
+    /// Holds everything that can be asked against the oracle's books.
+    fn audit(&mut self) -> Result<(), Breach> {
+        self.history.pass(self.now);
+        self.rig.audit(self.now)
     }
 
     /// The time by the clock of whoever acts, which may be behind.
@@ -178,9 +188,10 @@ impl Simulation {
     /// The store is closed and opened again, in good order or not.
     fn restart(&mut self) -> Result<(), Breach> {
         let verb = if self.random.chance(1, 2) { Verb::Restart } else { Verb::Crash };
-        self.act(verb)?;
+        // Nobody tells a store the time by opening it.
+        self.do_now(Act::new(self.history.latest(), verb))?;
         if self.random.chance(1, 2) {
-            self.rig.audit(self.now)?;
+            self.audit()?;
         }
         let again = 100_000 / self.scene.rate(Fault::Restarts).max(1);
         let again = self.in_about(again);

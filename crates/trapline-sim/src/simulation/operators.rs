@@ -70,7 +70,7 @@ impl Simulation {
                 self.act(Verb::Url(url))?;
             }
             5 => drop(self.act(Verb::Crawl(CrawlVerb::Show))?),
-            _ => self.rig.audit(self.now)?,
+            _ => self.audit()?,
         }
         let again = self.in_about(2_000);
         self.agenda.add(again, Event::Look);

@@ -88,12 +88,7 @@ impl Rig {
 
     /// Does an act. A store that panics has failed.
     pub(crate) fn play(&mut self, act: &Act) -> Result<Answers, Breach> {
-        let played = catch_unwind(AssertUnwindSafe(|| pollster::block_on(self.play_now(act))));
-        played.unwrap_or_else(|panic| {
-            let why = panic.downcast_ref::<String>().map(String::as_str);
-            let why = why.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without a word");
-            Err(Breach::new(Rule::Failure, format!("the store panicked: {why}")))
-        })
+        guarded(|| pollster::block_on(self.play_now(act)))
     }
 
     fn frontier(&self) -> Result<&Frontier, Breach> {
@@ -279,36 +274,45 @@ impl Rig {
     pub(crate) fn audit(&mut self, at: Timestamp) -> Result<(), Breach> {
         self.tally.audits += 1;
         self.oracle.advance(at);
-        pollster::block_on(async {
-            let frontier = self.frontier()?;
-            let crawl = frontier.report(at).await?;
-            self.oracle
-                .check_crawl(&crawl)
-                .map_err(|breach| breach.shown_by(Verb::Crawl(CrawlVerb::Show)))?;
-            self.oracle.check_stats(&frontier.stats(at).await?)?;
-            let keys = self.oracle.keys();
-            let reports = self.queues(at, Some(keys.clone())).await?;
-            for key in &keys {
-                let report = reports.iter().find(|report| *report.key == **key);
-                self.oracle
-                    .check_queue(key, report)
-                    .map_err(|breach| breach.shown_by(Verb::Queue(key.clone())))?;
-            }
-            let identities = self.oracle.identities();
-            match frontier.scan(at, &Scan::new(Query::UrlList(identities.clone()))).await?.rows {
-                Rows::Urls(urls) if urls.len() == identities.len() => {
-                    for (identity, report) in identities.iter().zip(&urls) {
-                        self.oracle
-                            .check_url(*identity, report)
-                            .map_err(|breach| breach.shown_by(Verb::Url(self.oracle.url_of(*identity))))?;
-                    }
-                }
-                _ => return Err(Breach::new(Rule::Report, "a list of URLs was asked for, another came")),
-            }
-            match frontier.scan(at, &Scan::new(Query::Leases)).await?.rows {
-                Rows::Leases(leases) => self.oracle.check_leases(&leases),
-                _ => Err(Breach::new(Rule::Report, "leases were asked for, other rows came")),
-            }
-        })
+        guarded(|| pollster::block_on(self.ask_everything(at)))
     }
+
+    async fn ask_everything(&self, at: Timestamp) -> Result<(), Breach> {
+        let frontier = self.frontier()?;
+        let identities = self.oracle.identities();
+        match frontier.scan(at, &Scan::new(Query::UrlList(identities.clone()))).await?.rows {
+            Rows::Urls(urls) if urls.len() == identities.len() => {
+                for (identity, report) in identities.iter().zip(&urls) {
+                    self.oracle
+                        .check_url(*identity, report)
+                        .map_err(|breach| breach.shown_by(Verb::Url(self.oracle.url_of(*identity))))?;
+                }
+            }
+            _ => return Err(Breach::new(Rule::Report, "a list of URLs was asked for, another came")),
+        }
+        match frontier.scan(at, &Scan::new(Query::Leases)).await?.rows {
+            Rows::Leases(leases) => self.oracle.check_leases(&leases)?,
+            _ => return Err(Breach::new(Rule::Report, "leases were asked for, other rows came")),
+        }
+        let keys = self.oracle.keys();
+        let reports = self.queues(at, Some(keys.clone())).await?;
+        for key in &keys {
+            let report = reports.iter().find(|report| *report.key == **key);
+            self.oracle
+                .check_queue(key, report)
+                .map_err(|breach| breach.shown_by(Verb::Queue(key.clone())))?;
+        }
+        let crawl = frontier.report(at).await?;
+        self.oracle.check_crawl(&crawl).map_err(|breach| breach.shown_by(Verb::Crawl(CrawlVerb::Show)))?;
+        self.oracle.check_stats(&frontier.stats(at).await?)
+    }
+}
+
+/// A store that panics has failed; the simulation goes on to say so.
+fn guarded<T>(ask: impl FnOnce() -> Result<T, Breach>) -> Result<T, Breach> {
+    catch_unwind(AssertUnwindSafe(ask)).unwrap_or_else(|panic| {
+        let why = panic.downcast_ref::<String>().map(String::as_str);
+        let why = why.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without a word");
+        Err(Breach::new(Rule::Failure, format!("the store panicked: {why}")))
+    })
 }

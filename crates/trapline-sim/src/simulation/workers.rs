@@ -163,10 +163,11 @@ impl Simulation {
         let mut delay = None;
         let outcome = match &job.response {
             _ if self.random.chance(1, 30) => SettleAs::Release,
+            _ if self.random.chance(1, 30) => SettleAs::Retry { at: self.some_time() },
             Response::Page { links: found, .. } => {
                 links.extend(found.iter().take(LINKS_MAX).cloned());
-                let next = self.random.chance(self.scene.revisits, 100);
-                SettleAs::Done { next: next.then(|| self.in_about(30_000)) }
+                let revisits = self.random.chance(self.scene.revisits, 100);
+                SettleAs::Done { next: revisits.then(|| self.some_time()) }
             }
             Response::Redirect { to } => {
                 links.push(to.clone());
@@ -176,7 +177,7 @@ impl Simulation {
             Response::Broken | Response::Unavailable { .. } if job.lease.retries >= TRIES_MAX => {
                 SettleAs::Dead { reason: "gave up".to_owned() }
             }
-            Response::Broken => SettleAs::Retry { at: self.in_about(3_000) },
+            Response::Broken => SettleAs::Retry { at: self.some_time() },
             Response::Unavailable { retry_after } => {
                 delay = Some(*retry_after);
                 SettleAs::Retry { at: now + *retry_after }
