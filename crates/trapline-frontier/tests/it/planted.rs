@@ -92,5 +92,8 @@ macro_rules! cases {
     };
 }
 
+/// A case of the suite, by its name.
+type Case = (&'static str, fn(Faulty));
+
 /// The suite as a list.
-const CASES: &[(&str, fn(Faulty))] = trapline_frontier::store_suite_cases! { [cases] () };
+const CASES: &[Case] = trapline_frontier::store_suite_cases! { [cases] () };
