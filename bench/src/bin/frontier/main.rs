@@ -177,6 +177,7 @@ fn measure_apart(name: &str, quick: bool) -> Result<Sample, String> {
     let program = std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
     let mut command = Command::new(program);
     command.args(["--one", name]).args(quick.then_some("--quick")).stderr(Stdio::inherit());
+    command.envs(trapline_bench::ENVIRONMENT);
     let output = command.output().map_err(|error| format!("cannot start {name}: {error}"))?;
     let answer = String::from_utf8_lossy(&output.stdout);
     let sample = answer.lines().find_map(Sample::read).filter(|_| output.status.success());

@@ -24,9 +24,9 @@ fn main() -> ExitCode {
     match words[..] {
         [] => all(&["1000000", "10000000", "50000000"], "1000000"),
         ["--quick"] => all(&["100000", "1000000"], "100000"),
-        ["--one", urls, hosts] => match (urls.parse(), hosts.parse()) {
-            (Ok(urls), Ok(hosts)) if hosts > 0 && urls >= hosts => {
-                measure(urls, hosts);
+        ["--one", urls, hosts, ref memory @ ..] => match (urls.parse(), hosts.parse(), memory) {
+            (Ok(urls), Ok(hosts), [] | ["touched"]) if hosts > 0 && urls >= hosts => {
+                measure(urls, hosts, !memory.is_empty());
                 ExitCode::SUCCESS
             }
             _ => usage(),
@@ -36,7 +36,7 @@ fn main() -> ExitCode {
 }
 
 fn usage() -> ExitCode {
-    eprintln!("size [--quick | --one URLS HOSTS], with at least as many URLs as hosts");
+    eprintln!("size [--quick | --one URLS HOSTS [touched]], with at least as many URLs as hosts");
     ExitCode::FAILURE
 }
 
@@ -45,7 +45,8 @@ fn all(sizes: &[&str], hosts: &str) -> ExitCode {
         "bytes, by the store's own account; targets: 12 a known URL, 20 more a pending one, 200 a queue\n"
     );
     println!(
-        "{:>9} {:>9} | {:>8} {:>11} {:>10} | {:>8} {:>8} {:>8} | {:>13} {:>9} | {:>10} {:>14} {:>14}",
+        "{:>8} {:>9} {:>9} | {:>8} {:>11} {:>10} | {:>8} {:>8} {:>8} | {:>13} {:>9} | {:>10} {:>14} {:>14}",
+        "memory",
         "URLs",
         "queues",
         "a known",
@@ -62,17 +63,25 @@ fn all(sizes: &[&str], hosts: &str) -> ExitCode {
     );
     for urls in sizes {
         let program = std::env::current_exe().expect("this program can be found");
-        let status = Command::new(program).args(["--one", urls, hosts]).status();
-        if !status.is_ok_and(|status| status.success()) {
-            eprintln!("{urls} URLs failed");
-            return ExitCode::FAILURE;
+        for memory in [None, Some("touched")] {
+            let mut command = Command::new(&program);
+            command.args(["--one", urls, hosts]).args(memory).envs(trapline_bench::ENVIRONMENT);
+            // What was touched is not to be given back.
+            command.envs(memory.map(|_| ("MIMALLOC_PURGE_DELAY", "-1")));
+            if !command.status().is_ok_and(|status| status.success()) {
+                eprintln!("{urls} URLs failed");
+                return ExitCode::FAILURE;
+            }
         }
     }
     ExitCode::SUCCESS
 }
 
 /// Makes every host's queue and lets it run empty, then fills them up.
-fn measure(urls: u64, hosts: u64) {
+fn measure(urls: u64, hosts: u64, touched: bool) {
+    if touched {
+        touch(urls * 230 + hosts * 500);
+    }
     let (before, _) = resident();
     let settings = Settings { delay: Duration::ZERO, ..Settings::default() };
     let builder = Frontier::builder("size").key(IdentityKey::from_seed(1)).settings(settings);
@@ -96,7 +105,8 @@ fn measure(urls: u64, hosts: u64) {
     let each = |bytes: u64, of: u64| bytes as f64 / of as f64;
     let Memory { seen, records, pending, rare, texts, queues } = memory;
     println!(
-        "{known:>9} {hosts:>9} | {:>8.1} {:>11.1} {:>10.1} | {:>8.1} {:>8.1} {:>8.1} | {:>13} {:>9} | {:>10.0} {:>14.2} {:>14.2}",
+        "{:>8} {known:>9} {hosts:>9} | {:>8.1} {:>11.1} {:>10.1} | {:>8.1} {:>8.1} {:>8.1} | {:>13} {:>9} | {:>10.0} {:>14.2} {:>14.2}",
+        if touched { "touched" } else { "fresh" },
         each(seen, known),
         each(pending, urls),
         each(idle.memory.expect("it still does").queues, hosts),
@@ -104,11 +114,18 @@ fn measure(urls: u64, hosts: u64) {
         each(texts, known),
         each(growth.text_bytes, known),
         (seen + records + pending + rare + texts + queues) >> 20,
-        (after - before) >> 10,
+        after.saturating_sub(before) >> 10,
         known as f64 / growth.watch.wall.as_secs_f64(),
         growth.slowest_cpu.as_secs_f64() * 1e3,
         growth.slowest_wall.as_secs_f64() * 1e3,
     );
+}
+
+/// Touches so much memory and gives it back to the allocator, so that no batch is slow because the operating system, or
+/// the machine it runs on, has to find memory first.
+fn touch(bytes: u64) {
+    let block = || std::hint::black_box(vec![1_u8; 1 << 20]);
+    drop((0..bytes >> 20).map(|_| block()).collect::<Vec<_>>());
 }
 
 /// Claims and settles so many.

@@ -61,6 +61,8 @@ impl Crawl {
     fn warm_claim(&self, want: &Want) {
         if want.urls > 1 && want.keys.is_none() {
             let queues = self.lines.likely(want.urls.min(WARMED_MAX));
+            let touched = queues.iter().fold(0, |all, queue| all ^ self.queues.touch(*queue));
+            std::hint::black_box(touched);
             let entries: Vec<_> =
                 queues.iter().filter_map(|queue| self.queues[*queue].order.likely()).collect();
             self.urls.touch(&entries);

@@ -420,6 +420,14 @@ impl Queues {
         (QueueId(id), true)
     }
 
+    /// Looks at a queue ahead of time, so that all of it is in the cache when it is wanted. What comes back is of no use
+    /// but to keep the look from being left out.
+    pub(super) fn touch(&self, id: QueueId) -> u64 {
+        let queue = &self[id];
+        let key = queue.key.as_bytes().first().copied().unwrap_or(0);
+        queue.spent ^ queue.next_fetch.rank ^ queue.since.rank ^ u64::from(queue.leased) ^ u64::from(key)
+    }
+
     pub(super) fn len(&self) -> u32 {
         self.queues.len() as u32
     }

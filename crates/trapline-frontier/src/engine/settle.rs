@@ -58,8 +58,8 @@ impl Crawl {
         if batch.len() > 1 {
             let leases = batch.iter().filter_map(|settlement| self.leases.get(&settlement.lease.0));
             let entries: Vec<_> = leases.map(|grant| grant.entry).collect();
-            let queues = entries.iter().map(|entry| self.queues[self.urls[*entry].queue].leased);
-            std::hint::black_box(queues.fold(0, |all, leased| all ^ leased));
+            let queues = entries.iter().map(|entry| self.urls[*entry].queue);
+            std::hint::black_box(queues.fold(0, |all, queue| all ^ self.queues.touch(queue)));
             self.urls.touch(&entries);
             for settlement in batch {
                 self.warm(&settlement.links);
