@@ -8,7 +8,7 @@ use crate::{Identity, Request, Timestamp};
 /// A URL somebody wants fetched, already prepared. Made by [`Preparer`](crate::Preparer).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Candidate {
-    /// The request itself, shared: a lease hands out the same one.
+    /// The request itself. A lease hands out an equal one.
     pub request: Arc<Request>,
     /// Which URL this is, for the seen set.
     pub identity: Identity,

@@ -1,5 +1,6 @@
-//! What a request is beside its URL, as bytes: nothing at all for a plain `GET`, which most are, else a protobuf
-//! message, so that what is added later can be left out by those who wrote earlier.
+//! What a request is beside its URL, as bytes: nothing at all for a plain `GET` of a seed, else a protobuf message of what
+//! it has (of a link: its depth and where it was found), so that what is added later can be left out by those who wrote
+//! earlier.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

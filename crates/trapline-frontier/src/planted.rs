@@ -11,7 +11,7 @@ pub enum Fault {
     DelayOneShort,
     /// A lease gets the number of the one before.
     LeaseReused,
-    /// The last link of a settlement is not admitted.
+    /// The first link of a settlement is not admitted.
     LinkLost,
     /// A queue is found to be over its budget only after the grant that takes it there.
     BudgetAfterGrant,

@@ -360,8 +360,9 @@ pub struct Stats {
     pub memory: Option<Memory>,
 }
 
-/// What the memory of a crawl goes to, in bytes. Leases, timers, notes and the reasons of dead letters are not among
-/// it: they are few.
+/// What the memory of a crawl goes to, in bytes. Not among it: page records, leases, timers, notes, the reasons of dead
+/// letters, the order of URLs that came back or are ordered by date, and what few queues have. Where there are many of
+/// those, the process takes more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Memory {
     /// The seen set, which finds a URL by its identity.
@@ -370,7 +371,7 @@ pub struct Memory {
     pub records: u64,
     /// What is needed besides for each pending or leased URL.
     pub pending: u64,
-    /// What few URLs have: page records, retries, times at which they are due.
+    /// What few URLs have: retries, times at which they are due, where their page record is.
     pub rare: u64,
     /// The texts of the URLs and the rest of their requests.
     pub texts: u64,

@@ -17,7 +17,11 @@ impl Crawl {
     /// A claim reaches a queue: its next URL, or nothing if the queue retires over it.
     pub(super) fn reach(&mut self, id: QueueId) -> Option<EntryId> {
         let queue = &self.queues[id];
-        let entry = queue.order.first(self.order(), &self.urls)?;
+        let Some(entry) = queue.order.first(self.order(), &self.urls) else {
+            debug_assert!(false, "{} stands in line and has nothing to give", queue.key);
+            self.stand_down(id);
+            return None;
+        };
         let cost = u64::from(self.urls[entry].cost);
         let replenish = queue.balance_replenish(&self.settings);
         let fits = queue

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use trapline_core::Timestamp;
 
+use super::WARMED_MAX;
 use super::crawl::{Crawl, Grant};
 use super::line::{Next, Turn};
 use super::moment::Moment;
@@ -18,10 +19,7 @@ use crate::verbs::{Lease, LeaseId, Want};
 
 /// No claim grants more than this, whatever it asks for: the caller can claim again, and a claim of URLs that come
 /// back at once (`lease=0` without `max_deliveries`) comes to an end.
-const GRANTS_MAX: usize = 1_000_000;
-
-/// So many are looked at ahead of time: as much as stays in the cache.
-const WARMED_MAX: usize = 1000;
+pub(super) const GRANTS_MAX: usize = 1_000_000;
 
 /// One claim of a crawl under way.
 pub(super) struct Round<'a> {
@@ -59,7 +57,8 @@ impl Crawl {
 
     /// Looks at what a claim will probably grant, ahead of time: see [`Crawl::warm`].
     fn warm_claim(&self, want: &Want) {
-        if want.urls > 1 && want.keys.is_none() {
+        let plain = want.keys.is_none() && want.partitions.is_none() && want.queues.is_none();
+        if want.urls > 1 && plain && self.state == CrawlState::Running {
             let queues = self.lines.likely(want.urls.min(WARMED_MAX));
             let touched = queues.iter().fold(0, |all, queue| all ^ self.queues.touch(*queue));
             std::hint::black_box(touched);

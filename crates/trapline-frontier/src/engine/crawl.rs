@@ -1,4 +1,4 @@
-//! One crawl: everything it holds, and how time passes in it.
+//! One crawl: everything it holds.
 //!
 //! Each verb has a file of its own; here are the steps they share. An entry [`enter`](Crawl::enter)s a state and
 //! [`leave`](Crawl::leave)s it, which keeps every count; after its queues have been touched they

@@ -5,7 +5,7 @@
 //! the next one and counts them, so that a search knows where to stop.
 //!
 //! The table grows by an eighth, one of its many shards at a time, each at its own moments: it stays nearly full at
-//! any size, and no caller waits for more than one shard to be written anew.
+//! any size, and an insertion waits for no more than one shard to be written anew.
 //!
 //! Hashes must be uniform in their upper bits.
 
@@ -73,15 +73,10 @@ struct Shard {
 }
 
 /// A table of numbers, found by the hashes of what they stand for.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Index {
+    /// None, or all of them.
     shards: Vec<Shard>,
-}
-
-impl Default for Index {
-    fn default() -> Self {
-        Self { shards: (0..SHARDS).map(|_| Shard::default()).collect() }
-    }
 }
 
 impl Index {
@@ -97,6 +92,7 @@ impl Index {
         let mean = len / SHARDS;
         let share = mean + 4 * mean.isqrt();
         let buckets = (share * 16).div_ceil(SLOTS * 15);
+        self.shards.resize_with(SHARDS, Shard::default);
         for shard in &mut self.shards {
             if shard.buckets.len() < buckets && !shard.grow_to(buckets) {
                 return;
@@ -106,7 +102,7 @@ impl Index {
 
     /// The number under this hash that `is` says is the right one.
     pub(super) fn find(&self, hash: u64, mut is: impl FnMut(u32) -> bool) -> Option<u32> {
-        let shard = &self.shards[shard_of(hash)];
+        let shard = self.shards.get(shard_of(hash))?;
         let tag = tag_of(hash);
         let home = shard.home(tag)?;
         let mut at = home;
@@ -133,7 +129,7 @@ impl Index {
     /// What may be under this hash, without asking: so that a whole batch can be looked up at once, none of
     /// the look-ups waiting for another.
     pub(super) fn guess(&self, hash: u64) -> Option<u32> {
-        let shard = &self.shards[shard_of(hash)];
+        let shard = self.shards.get(shard_of(hash))?;
         let tag = tag_of(hash);
         let bucket = &shard.buckets[shard.home(tag)?];
         let slot = bucket.matches(tag).trailing_zeros() as usize;
@@ -144,6 +140,9 @@ impl Index {
     pub(super) fn insert(&mut self, hash: u64, id: u32) {
         debug_assert_ne!(id, FREE);
         let number = shard_of(hash);
+        if self.shards.is_empty() {
+            self.shards.resize_with(SHARDS, Shard::default);
+        }
         let shard = &mut self.shards[number];
         if shard.len >= shard.room() {
             let grown = shard.buckets.len() + shard.step(number);
@@ -155,7 +154,7 @@ impl Index {
 
     /// Puts another number in the place of one that is there.
     pub(super) fn replace(&mut self, hash: u64, id: u32, with: u32) {
-        let shard = &mut self.shards[shard_of(hash)];
+        let Some(shard) = self.shards.get_mut(shard_of(hash)) else { return };
         if let Some((at, slot)) = shard.search(tag_of(hash), id) {
             shard.buckets[at].ids[slot] = with;
         }
@@ -163,7 +162,7 @@ impl Index {
 
     /// Takes a number out.
     pub(super) fn remove(&mut self, hash: u64, id: u32) {
-        let shard = &mut self.shards[shard_of(hash)];
+        let Some(shard) = self.shards.get_mut(shard_of(hash)) else { return };
         let tag = tag_of(hash);
         let Some((found, slot)) = shard.search(tag, id) else { return };
         let bucket = &mut shard.buckets[found];
@@ -337,7 +336,7 @@ mod tests {
 
     /// What the manual says it takes.
     #[test]
-    fn it_takes_less_than_nine_bytes_each_at_any_size() {
+    fn it_takes_less_than_nine_bytes_each() {
         let mut index = Index::default();
         for id in 0..1_000_000_u32 {
             index.insert(hash(id.into()), id);

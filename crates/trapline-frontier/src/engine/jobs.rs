@@ -30,6 +30,8 @@ struct Job {
     before: Rank,
     passed: u32,
     total: u32,
+    /// Whether it goes round once more.
+    again: bool,
     affected: u64,
 }
 
@@ -49,7 +51,8 @@ impl Crawl {
     pub(super) fn begin(&mut self, task: Task) -> Steered {
         self.jobs.last += 1;
         let id = self.jobs.last;
-        let mut job = Job { task, before: self.draw(), passed: 0, total: self.urls.slots(), affected: 0 };
+        let mut job =
+            Job { task, before: self.draw(), passed: 0, total: self.urls.slots(), again: false, affected: 0 };
         let done = self.step(&mut job);
         let affected = job.affected;
         if !done {
@@ -58,17 +61,26 @@ impl Crawl {
         Steered { affected, job: (!done).then_some(id) }
     }
 
-    /// Begins to free the slots of what is gone. One sweep is enough for all: it starts anew if one is under way. With
-    /// `all` it also ends here: a count has come round, and what is gone must not seem to be there again.
-    pub(super) fn begin_sweep(&mut self, all: bool) -> Steered {
+    /// Begins to free the slots of what is gone. One sweep is enough for all: one that is under way goes on, and then round
+    /// once more.
+    pub(super) fn begin_sweep(&mut self) -> Steered {
         self.unswept = true;
-        self.jobs.jobs.retain(|_, job| !matches!(job.task, Task::Sweep));
-        let steered = self.begin(Task::Sweep);
-        let Some(id) = steered.job.filter(|_| all) else { return steered };
-        if let Some(mut job) = self.jobs.jobs.remove(&id) {
-            while !self.step(&mut job) {}
+        let under_way = self.jobs.jobs.iter_mut().find(|(_, job)| matches!(job.task, Task::Sweep));
+        if let Some((id, job)) = under_way {
+            job.again = true;
+            return Steered { affected: 0, job: Some(*id) };
         }
-        Steered { job: None, ..steered }
+        self.begin(Task::Sweep)
+    }
+
+    /// Frees all slots of what is gone, at once. Needed before a count of purges comes round, in one purge of 65,536: after
+    /// that, what is gone would seem to be there again.
+    pub(super) fn sweep_all(&mut self) {
+        self.jobs.jobs.retain(|_, job| !matches!(job.task, Task::Sweep));
+        for slot in 0..self.urls.slots() {
+            self.work_on(&Task::Sweep, Rank::MAX, EntryId(slot));
+        }
+        self.unswept = false;
     }
 
     /// Takes a step of the oldest job.
@@ -86,6 +98,10 @@ impl Crawl {
             job.affected += u64::from(self.work_on(&job.task, job.before, EntryId(slot)));
         }
         job.passed = end;
+        if end == job.total && std::mem::take(&mut job.again) {
+            (job.passed, job.total) = (0, self.urls.slots());
+            return false;
+        }
         let done = end == job.total;
         if done && matches!(job.task, Task::Sweep) {
             self.unswept = false;

@@ -61,7 +61,7 @@ pub(super) enum Next {
     Returning(QueueId),
 }
 
-/// So many empty ranks are kept, to be used again.
+/// As long as there are no more ranks than this, empty ones are kept, to be used again.
 const RANKS_KEPT: usize = 4;
 
 impl Line {
@@ -246,14 +246,16 @@ impl Lines {
     /// Some of those that are probably served next, for a claim of so many to look at ahead of time.
     pub(super) fn likely(&self, wanted: usize) -> Vec<QueueId> {
         let mut likely = Vec::with_capacity(wanted);
-        let mut after = 0;
-        while likely.len() < wanted {
+        // Some looks are in vain, at lines that have no more; not many of them are worth it.
+        let mut looks = 2 * wanted;
+        for after in 0..wanted {
             let found = likely.len();
             for from in [self.turn..self.lines.len(), 0..self.turn] {
                 let mut at = from.start;
                 while let Some(partition) = self.occupied_from(at).filter(|at| *at < from.end) {
                     likely.extend(self.lines[partition].likely(after));
-                    if likely.len() == wanted {
+                    looks -= 1;
+                    if likely.len() == wanted || looks == 0 {
                         return likely;
                     }
                     at = partition + 1;
@@ -262,7 +264,6 @@ impl Lines {
             if likely.len() == found {
                 break;
             }
-            after += 1;
         }
         likely
     }

@@ -3,8 +3,8 @@
 //!
 //! What is absent: clocks, randomness, I/O, locks, threads. A store wraps it and adds those.
 //!
-//! Nothing here is linear in queues, URLs or leases, except what asks for all of them: every choice comes from an
-//! ordered set ([`mod@line`], [`timers`], [`order`]) and every count is kept as things change.
+//! Nothing here is linear in queues, URLs or leases, except what asks for all of them: every choice comes from what is
+//! kept in order ([`mod@line`], [`timers`], [`order`]) and every count is kept as things change.
 
 mod admit;
 mod budgets;
@@ -18,6 +18,7 @@ mod index;
 mod jobs;
 mod line;
 mod moment;
+mod more;
 mod order;
 mod passing;
 mod queues;
@@ -38,6 +39,7 @@ use crate::planted::Planted;
 use crate::report::{Page, Scan, Stats};
 use crate::store::{ErrorKind, StoreError};
 use crate::verbs::{Admission, Claimed, CrawlChange, NewCrawl, Settled, Settlement, Steer, Steered, Want};
+use claim::GRANTS_MAX;
 use crawl::Crawl;
 
 /// All crawls of a store.
@@ -65,13 +67,13 @@ impl Engine {
     ) -> Result<Vec<Admission>, StoreError> {
         let crawl = self.crawl(crawl, "admit")?;
         crawl.advance(now);
-        if crawl.urls.is_full() {
-            let message = "memory store: cannot admit: its numbers for URLs or for their texts (16 GiB) are used up; what \
-                           is there can still be claimed and settled: forget URLs, or begin another crawl";
-            return Err(StoreError::new(ErrorKind::Full, message));
+        check_room(crawl, batch.len() + KEPT_FOR_LINKS, "admit")?;
+        let mut answers = Vec::with_capacity(batch.len());
+        for part in batch.chunks(WARMED_MAX) {
+            crawl.warm(part);
+            answers.extend(part.iter().map(|candidate| crawl.admit(candidate, None)));
         }
-        crawl.warm(batch);
-        Ok(batch.iter().map(|candidate| crawl.admit(candidate, None)).collect())
+        Ok(answers)
     }
 
     pub(crate) fn claim(
@@ -104,9 +106,10 @@ impl Engine {
         self.last_served = last;
         let mut order = Vec::new();
         let mut going: Vec<usize> = (0..turns.len()).collect();
-        while order.len() < want.urls && !going.is_empty() {
+        let most = want.urls.min(GRANTS_MAX);
+        while order.len() < most && !going.is_empty() {
             going.retain(|turn| {
-                if order.len() >= want.urls {
+                if order.len() >= most {
                     return true;
                 }
                 let given: usize = turns.iter().map(|(round, _)| round.queues_given()).sum();
@@ -145,6 +148,7 @@ impl Engine {
     ) -> Result<Vec<Settled>, StoreError> {
         let crawl = self.crawl(crawl, "settle")?;
         crawl.advance(now);
+        check_room(crawl, batch.iter().map(|settlement| settlement.links.len()).sum(), "settle")?;
         crawl.warm_settle(&batch);
         Ok(batch.into_iter().map(|settlement| crawl.settle(settlement)).collect())
     }
@@ -216,8 +220,27 @@ impl Engine {
     }
 }
 
+/// So many are looked at ahead of time: as much as stays in the cache.
+const WARMED_MAX: usize = 1000;
+
+/// So many URLs are not admitted although they would fit: they may still come as links, and a page's links are not lost.
+const KEPT_FOR_LINKS: usize = 100_000;
+
 /// More partitions than this would cost more than they could ever give.
 const MOST_PARTITIONS: u32 = 65_536;
+
+/// Whether so many URLs fit, whatever they are.
+fn check_room(crawl: &Crawl, urls: usize, attempted: &str) -> Result<(), StoreError> {
+    if crawl.urls.room() >= urls {
+        return Ok(());
+    }
+    let message = format!(
+        "memory store: cannot {attempted}: the crawl `{}` has no room for {urls} URLs more, and takes no more than 16 GiB of \
+         them; what is there can still be claimed, and settled without links: forget URLs, or begin another crawl",
+        crawl.name
+    );
+    Err(StoreError::new(ErrorKind::Full, message))
+}
 
 fn check_key(key: &str) -> Result<(), StoreError> {
     if (1..=KEY_BYTES_MAX).contains(&key.len()) {
@@ -230,4 +253,30 @@ fn check_key(key: &str) -> Result<(), StoreError> {
 
 fn no_crawl(attempted: &str, name: &str) -> StoreError {
     StoreError::no_crawl("memory", attempted, name)
+}
+
+#[cfg(test)]
+mod tests {
+    use trapline_core::IdentityKey;
+
+    use super::*;
+    use crate::settings::Settings;
+
+    #[test]
+    fn a_crawl_that_is_full_says_so_and_what_to_do() {
+        let mut engine = Engine::default();
+        let new = NewCrawl { settings: Settings::default(), partitions: 1, key: IdentityKey::from_seed(1) };
+        let create = Steer::Crawl(CrawlChange::Create(new));
+        engine.steer("full", Timestamp::ZERO, create).unwrap();
+        let crawl = engine.crawl("full", "admit").unwrap();
+        assert!(check_room(crawl, 8_000_000, "admit").is_ok());
+        let error = check_room(crawl, 9_000_000, "admit").unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Full);
+        assert_eq!(
+            error.to_string(),
+            "memory store: cannot admit: the crawl `full` has no room for 9000000 URLs more, and takes no more than \
+             16 GiB of them; what is there can still be claimed, and settled without links: forget URLs, or begin \
+             another crawl"
+        );
+    }
 }

@@ -130,6 +130,7 @@ impl Order {
         if live.in_tree {
             let removed = self.more().tree.remove(&spot(setting, urls, id));
             debug_assert_eq!(removed, Some(id));
+            self.tidy();
             return;
         }
         let (class, before, after) = (urls[id].class, live.before, live.after);
@@ -144,6 +145,7 @@ impl Order {
         }
         if lane.is_empty() {
             self.drop_lane(class);
+            self.tidy();
         }
     }
 
@@ -191,6 +193,13 @@ impl Order {
             self.best = self.more.as_mut().and_then(|more| more.rest.pop()).unwrap_or(Lane::EMPTY);
         } else {
             self.more().rest.retain(|lane| lane.class != class);
+        }
+    }
+
+    /// Gives back what is not needed any more.
+    fn tidy(&mut self) {
+        if self.more.as_ref().is_some_and(|more| more.rest.is_empty() && more.tree.is_empty()) {
+            self.more = None;
         }
     }
 

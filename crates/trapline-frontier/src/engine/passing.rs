@@ -66,7 +66,7 @@ impl Crawl {
         self.expired += 1;
         let queue = self.urls[id].queue;
         let more = self.urls.more_mut(id);
-        more.expiries += u32::from(!self.planted.is(Fault::ExpiriesUncounted));
+        more.expiries = more.expiries.saturating_add((!self.planted.is(Fault::ExpiriesUncounted)).into());
         let expiries = more.expiries;
         let dies = self.settings.max_deliveries > 0 && expiries >= self.settings.max_deliveries;
         let lack = self.queues[queue].lack;

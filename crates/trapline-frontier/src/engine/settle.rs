@@ -38,11 +38,8 @@ impl Crawl {
         for note in settlement.notes {
             self.write_note(note);
         }
-        let mut links: Vec<_> = settlement.links.iter().collect();
-        if self.planted.is(Fault::LinkLost) {
-            links.pop();
-        }
-        let links = links.into_iter().map(|link| self.admit(link, Some(queue))).collect();
+        let lost = usize::from(self.planted.is(Fault::LinkLost));
+        let links = settlement.links.iter().skip(lost).map(|link| self.admit(link, Some(queue))).collect();
         if refund && !(self.planted.is(Fault::RefundForgotten) && answer == Answer::Released) {
             self.refund(queue, cost, granted);
         }

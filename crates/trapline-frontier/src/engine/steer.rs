@@ -72,6 +72,9 @@ impl Crawl {
 
     /// Forgets a queue's pending URLs at once; their slots are swept in the background.
     fn purge(&mut self, id: QueueId) -> Steered {
+        if self.queues[id].purges() == u16::MAX {
+            self.sweep_all();
+        }
         let queue = &mut self.queues[id];
         let pending = queue.pending();
         self.census.remove_pending(queue, self.generation, pending);
@@ -79,14 +82,16 @@ impl Crawl {
         let rare = queue.rare_mut();
         rare.waiting = 0;
         rare.purges = rare.purges.wrapping_add(1);
-        let counted_round = rare.purges == 0;
         self.url_counts[UrlState::Pending as usize] -= u64::from(pending);
         self.refresh(id);
-        Steered { affected: pending.into(), ..self.begin_sweep(counted_round) }
+        Steered { affected: pending.into(), ..self.begin_sweep() }
     }
 
     /// Forgets all of a queue's URLs at once; their slots are swept in the background.
     fn delete(&mut self, id: QueueId) -> Steered {
+        if self.queues[id].deletions() == u16::MAX {
+            self.sweep_all();
+        }
         let moment = self.this_moment();
         let queue = &mut self.queues[id];
         let (pending, leased, done) = (queue.pending(), queue.leased, queue.done);
@@ -99,7 +104,6 @@ impl Crawl {
         let (disregarded, dead) = (rare.disregarded, rare.dead);
         (rare.waiting, rare.visits, rare.disregarded, rare.dead) = (0, 0, 0, 0);
         rare.deletions = rare.deletions.wrapping_add(1);
-        let counted_round = rare.deletions == 0;
         let counts = [
             (UrlState::Pending, pending),
             (UrlState::Leased, leased),
@@ -112,7 +116,7 @@ impl Crawl {
         }
         self.refresh(id);
         let affected = counts.iter().map(|(_, count)| u64::from(*count)).sum();
-        Steered { affected, ..self.begin_sweep(counted_round) }
+        Steered { affected, ..self.begin_sweep() }
     }
 
     pub(super) fn steer_url(&mut self, identity: Identity, change: UrlChange) -> Steered {
@@ -192,11 +196,6 @@ impl Crawl {
 
     fn settings_changed(&mut self, before: &Settings) {
         let after = &self.settings;
-        if after.max_urls != before.max_urls
-            && let Some(most) = after.max_urls
-        {
-            self.urls.reserve(most);
-        }
         let budgets =
             |settings: &Settings| (settings.queue_budget, settings.balance_replenish, settings.cost);
         let (concurrency, reconsider) =

@@ -1,8 +1,8 @@
 //! The texts of all URLs, and what their requests are beside: packed one behind the other in large chunks that
 //! never move.
 //!
-//! A text that is freed leaves a hole, and the next one of just that size takes it. The few that are long are kept one
-//! by one.
+//! A text that is freed leaves a hole, and the next one of its size, or a shorter one, takes it. Holes side by side are not
+//! joined. The few texts that are long are kept one by one.
 
 use std::sync::Arc;
 
@@ -41,6 +41,9 @@ pub(super) struct Texts {
     chunks: Vec<Vec<u8>>,
     /// The holes, by how many units they have.
     holes: Vec<Vec<u32>>,
+    /// A bit for each size of which there is a hole.
+    sizes: [u64; UNITS_MAX / 64 + 1],
+    hole_units: usize,
     long: Vec<Option<Long>>,
     /// Which of them are free.
     long_holes: Vec<u32>,
@@ -61,10 +64,7 @@ impl Texts {
         if units > UNITS_MAX {
             return self.put_long(Long { url: url.into(), rest: rest.into() });
         }
-        let at = match self.holes.get_mut(units).and_then(Vec::pop) {
-            Some(hole) => hole,
-            None => self.append(units),
-        };
+        let at = self.fill(units).unwrap_or_else(|| self.append(units));
         let text = self.units_mut(at, units);
         text[..2].copy_from_slice(&(url.len() as u16).to_le_bytes());
         text[2..HEAD].copy_from_slice(&(rest.len() as u16).to_le_bytes());
@@ -88,6 +88,31 @@ impl Texts {
         TextId(at | TextId::LONG)
     }
 
+    /// A hole of so many units, or the beginning of the next larger one.
+    fn fill(&mut self, units: usize) -> Option<u32> {
+        let size = self.hole_size_from(units)?;
+        let at = self.holes[size].pop()?;
+        if self.holes[size].is_empty() {
+            self.sizes[size / 64] &= !(1 << (size % 64));
+        }
+        self.hole_units -= size;
+        if size > units {
+            self.dig(at + units as u32, size - units);
+        }
+        Some(at)
+    }
+
+    /// The smallest size, from this one on, of which there is a hole.
+    fn hole_size_from(&self, units: usize) -> Option<usize> {
+        let mut word = units / 64;
+        let mut bits = self.sizes[word] & (u64::MAX << (units % 64));
+        while bits == 0 {
+            word += 1;
+            bits = *self.sizes.get(word)?;
+        }
+        Some(word * 64 + bits.trailing_zeros() as usize)
+    }
+
     /// New units at the end; those left of a chunk in which so many do not fit are given away.
     fn append(&mut self, units: usize) -> u32 {
         let room = self.chunks.last().map_or(0, |last| CHUNK_UNITS - last.len() / UNIT);
@@ -105,7 +130,9 @@ impl Texts {
         let last = &mut self.chunks[number];
         let at = number * CHUNK_UNITS + last.len() / UNIT;
         last.resize(last.len() + units * UNIT, 0);
-        u32::try_from(at).expect("the store is full long before")
+        let at = u32::try_from(at).unwrap_or(TextId::LONG);
+        assert!(at < TextId::LONG, "who puts a text asks for room first");
+        at
     }
 
     /// Leaves a hole.
@@ -114,6 +141,8 @@ impl Texts {
             self.holes.resize_with(UNITS_MAX + 1, Vec::new);
         }
         self.holes[units].push(at);
+        self.sizes[units / 64] |= 1 << (units % 64);
+        self.hole_units += units;
     }
 
     /// Gives a text's place back.
@@ -167,9 +196,11 @@ impl Texts {
         &mut chunk[begin..begin + units * UNIT]
     }
 
-    /// Whether little is left of what its numbers can reach: one part in 64.
-    pub(super) fn is_nearly_full(&self) -> bool {
-        self.chunks.len() >> (31 - CHUNK_BITS - 6) >= 63 || self.long.len() >= (1 << 31) / 64 * 63
+    /// How many texts certainly still fit into what its numbers can reach, 16 GiB.
+    pub(super) fn room(&self) -> usize {
+        let units = (TextId::LONG as usize).saturating_sub(self.chunks.len() * CHUNK_UNITS);
+        // A hole may be of no use; half of them certainly are.
+        (units + self.hole_units / 2) / UNITS_MAX
     }
 
     /// How much memory they take.
@@ -212,6 +243,18 @@ mod tests {
             assert_eq!(texts.url(*id), request.url);
             assert_eq!(*texts.request(*id), *request);
         }
+    }
+
+    /// Texts of one size after those of another, as when a crawl goes from site to site.
+    #[test]
+    fn holes_are_filled_by_shorter_texts() {
+        let mut texts = Texts::default();
+        for url_len in (10..200).rev() {
+            let ids: Vec<_> = (0..1000).map(|number| texts.put(&request(number, url_len, 0))).collect();
+            ids.into_iter().for_each(|id| texts.free(id));
+        }
+        assert!(texts.bytes() < 2 * 1000 * 250, "{} bytes for nothing", texts.bytes());
+        assert!(texts.room() > 8_000_000);
     }
 
     #[test]

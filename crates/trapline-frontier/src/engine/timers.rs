@@ -111,6 +111,10 @@ impl Timers {
             return;
         };
         let Instant::Many(list) = place.get_mut() else {
+            debug_assert!(
+                matches!(place.get(), Instant::One(only) if *only == (moment.rank, event)),
+                "{event:?} was not set for {moment:?}"
+            );
             place.remove();
             return;
         };

@@ -9,16 +9,15 @@
 
 use std::sync::Arc;
 
-use hashbrown::HashMap;
 use trapline_core::{Identity, Request, Timestamp};
 
 use super::chunks::Chunks;
 use super::index::Index;
 use super::moment::{Moment, Rank};
+use super::more::{More, Mores};
 use super::queues::QueueId;
 use super::texts::{TextId, Texts};
 use crate::report::{Memory, UrlState};
-use crate::verbs::PageRecord;
 
 /// Where an entry lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -169,38 +168,6 @@ impl Live {
     }
 }
 
-/// What few entries have.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct More {
-    /// Its place among its class and band, if that is not the place of one admitted when it was.
-    pub(super) place: Option<u64>,
-    /// The timer that waits for it: of a retry, a schedule or a visit.
-    pub(super) due: Moment,
-    /// Leases that expired in a row.
-    pub(super) expiries: u32,
-    /// Retries in a row.
-    pub(super) retries: u32,
-    /// Visits after the first.
-    further_visits: u32,
-    /// The next older and newer entries of the same URL.
-    older: Option<EntryId>,
-    newer: Option<EntryId>,
-    pub(super) page: Option<Arc<PageRecord>>,
-}
-
-impl More {
-    const NOTHING: Self = Self {
-        place: None,
-        due: Moment::ZERO,
-        expiries: 0,
-        retries: 0,
-        further_visits: 0,
-        older: None,
-        newer: None,
-        page: None,
-    };
-}
-
 /// A new entry.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NewEntry<'a> {
@@ -219,8 +186,7 @@ pub(super) struct Urls {
     free: EntryId,
     live: Chunks<Live>,
     free_live: u32,
-    /// By their numbers, which nobody outside chooses.
-    more: HashMap<EntryId, More, foldhash::fast::FixedState>,
+    more: Mores,
     texts: Texts,
     seen: Index,
 }
@@ -235,7 +201,7 @@ impl Default for Urls {
             free: EntryId::NONE,
             live: Chunks::default(),
             free_live: NO_LIVE,
-            more: HashMap::default(),
+            more: Mores::default(),
             texts: Texts::default(),
             seen: Index::default(),
         }
@@ -243,10 +209,10 @@ impl Default for Urls {
 }
 
 impl Urls {
-    /// More than this is not set aside ahead of time, whatever is asked for: some gigabytes.
-    const MOST_RESERVED: u64 = 1 << 28;
+    /// More than this is not set aside ahead of time, whatever is asked for: some 34 MiB. Growing costs little.
+    const MOST_RESERVED: u64 = 1 << 22;
 
-    /// Makes room for as many URLs as a crawl expects, as far as memory allows.
+    /// Makes room for as many URLs as a crawl expects.
     pub(super) fn reserve(&mut self, urls: u64) {
         self.seen.reserve(urls.min(Self::MOST_RESERVED) as usize);
     }
@@ -302,7 +268,8 @@ impl Urls {
     /// Frees an entry's slot. Whatever referred to it must be gone by now.
     pub(super) fn remove(&mut self, id: EntryId) {
         let hash = hash_of(self[id].identity());
-        let More { older, newer, .. } = self.more.remove(&id).unwrap_or_default();
+        let more = if self[id].bits & MORE == 0 { None } else { self.more.remove(id) };
+        let More { older, newer, .. } = more.unwrap_or_default();
         if let Some(older) = older {
             self.more_mut(older).newer = newer;
             self.tidy(older);
@@ -402,24 +369,27 @@ impl Urls {
         if self[id].bits & MORE == 0 {
             return &NOTHING;
         }
-        self.more.get(&id).unwrap_or(&NOTHING)
+        self.more.get(id).unwrap_or(&NOTHING)
     }
 
     /// The same, to be changed. What turns out to be nothing is dropped when the entry takes its next state on.
     pub(super) fn more_mut(&mut self, id: EntryId) -> &mut More {
-        self[id].bits |= MORE;
-        self.more.entry(id).or_default()
+        if self[id].bits & MORE == 0 {
+            self[id].bits |= MORE;
+            return self.more.add(id);
+        }
+        self.more.get_mut(id).expect("the record says so")
     }
 
     /// The same, if there is anything.
     pub(super) fn existing_more(&mut self, id: EntryId) -> Option<&mut More> {
-        if self[id].bits & MORE == 0 { None } else { self.more.get_mut(&id) }
+        if self[id].bits & MORE == 0 { None } else { self.more.get_mut(id) }
     }
 
     /// Drops what is nothing.
     fn tidy(&mut self, id: EntryId) {
         if self[id].bits & MORE != 0 && *self.more(id) == More::NOTHING {
-            self.more.remove(&id);
+            self.more.remove(id);
             self[id].bits &= !MORE;
         }
     }
@@ -452,9 +422,9 @@ impl Urls {
         self.records.len() as u32
     }
 
-    /// Whether hardly any more can be kept: what is left is for the links of settlements.
-    pub(super) fn is_full(&self) -> bool {
-        self.slots() >= u32::MAX / 64 * 63 && self.free == EntryId::NONE || self.texts.is_nearly_full()
+    /// How many more URLs certainly fit.
+    pub(super) fn room(&self) -> usize {
+        ((u32::MAX - 1 - self.slots()) as usize).min(self.texts.room())
     }
 
     /// When an entry that waits becomes due.
@@ -482,7 +452,7 @@ impl Urls {
         memory.seen += self.seen.bytes() as u64;
         memory.records += self.records.bytes() as u64;
         memory.pending += self.live.bytes() as u64;
-        memory.rare += (self.more.capacity() * size_of::<(EntryId, More)>()) as u64;
+        memory.rare += self.more.bytes() as u64;
         memory.texts += self.texts.bytes() as u64;
     }
 }
@@ -512,6 +482,22 @@ impl std::ops::IndexMut<EntryId> for Urls {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_state_is_read_as_it_was_written() {
+        let mut urls = Urls::default();
+        let request = Request::get("http://a.example/");
+        let (identity, queue) = (Identity(7), QueueId(0));
+        let new = NewEntry { identity, request: &request, queue, deletions: 0, class: 0, cost: 0 };
+        let id = urls.add(new, None);
+        let states = [State::Pending, State::Retrying, State::Scheduled, State::Leased, State::Done];
+        for state in
+            states.into_iter().chain([State::Revisiting, State::Disregarded, State::Dead, State::Free])
+        {
+            urls[id].set_state(state);
+            assert_eq!(urls.state(id), state);
+        }
+    }
 
     /// There may be hundreds of millions: growing one is a decision.
     #[test]

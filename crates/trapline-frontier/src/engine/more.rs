@@ -1,0 +1,117 @@
+//! What few entries have, or entries only for a while: times, troubles, visits, page records, siblings.
+//!
+//! Kept apart from the entries and found by their numbers, in structures that grow in steps.
+
+use std::sync::Arc;
+
+use super::chunks::Chunks;
+use super::index::Index;
+use super::moment::Moment;
+use super::urls::EntryId;
+use crate::verbs::PageRecord;
+
+/// What one entry has.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct More {
+    /// Its place among its class and band, if that is not the place of one admitted when it was.
+    pub(super) place: Option<u64>,
+    /// The timer that waits for it: of a retry, a schedule or a visit.
+    pub(super) due: Moment,
+    /// Leases that expired in a row.
+    pub(super) expiries: u32,
+    /// Retries in a row.
+    pub(super) retries: u32,
+    /// Visits after the first.
+    pub(super) further_visits: u32,
+    /// The next older and newer entries of the same URL.
+    pub(super) older: Option<EntryId>,
+    pub(super) newer: Option<EntryId>,
+    pub(super) page: Option<Arc<PageRecord>>,
+}
+
+impl More {
+    pub(super) const NOTHING: Self = Self {
+        place: None,
+        due: Moment::ZERO,
+        expiries: 0,
+        retries: 0,
+        further_visits: 0,
+        older: None,
+        newer: None,
+        page: None,
+    };
+}
+
+/// What all entries have that have any.
+#[derive(Debug, Default)]
+pub(super) struct Mores {
+    /// Each with its entry; none in a free slot.
+    slots: Chunks<(EntryId, More)>,
+    free: Vec<u32>,
+    by_entry: Index,
+}
+
+impl Mores {
+    fn slot(&self, id: EntryId) -> Option<u32> {
+        self.by_entry.find(hash_of(id), |slot| self.slots[slot as usize].0 == id)
+    }
+
+    pub(super) fn get(&self, id: EntryId) -> Option<&More> {
+        self.slot(id).map(|slot| &self.slots[slot as usize].1)
+    }
+
+    pub(super) fn get_mut(&mut self, id: EntryId) -> Option<&mut More> {
+        self.slot(id).map(|slot| &mut self.slots[slot as usize].1)
+    }
+
+    /// Gives an entry that has nothing yet something to change.
+    pub(super) fn add(&mut self, id: EntryId) -> &mut More {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.slots.push((EntryId::NONE, More::NOTHING));
+            self.slots.len() as u32 - 1
+        });
+        self.by_entry.insert(hash_of(id), slot);
+        let (of, more) = &mut self.slots[slot as usize];
+        *of = id;
+        more
+    }
+
+    pub(super) fn remove(&mut self, id: EntryId) -> Option<More> {
+        let slot = self.slot(id)?;
+        self.by_entry.remove(hash_of(id), slot);
+        self.free.push(slot);
+        let (_, more) = std::mem::replace(&mut self.slots[slot as usize], (EntryId::NONE, More::NOTHING));
+        Some(more)
+    }
+
+    /// How much memory it takes, but for the page records.
+    pub(super) fn bytes(&self) -> usize {
+        self.slots.bytes() + self.by_entry.bytes() + self.free.capacity() * size_of::<u32>()
+    }
+}
+
+/// Numbers in a row, spread evenly.
+fn hash_of(id: EntryId) -> u64 {
+    u64::from(id.0).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_entry_has_its_own_and_slots_are_used_again() {
+        let mut mores = Mores::default();
+        for round in 0..3 {
+            for id in 0..10_000 {
+                mores.add(EntryId(id)).retries = id + round;
+            }
+            for id in 0..10_000 {
+                assert_eq!(mores.get(EntryId(id)).map(|more| more.retries), Some(id + round));
+                assert_eq!(mores.remove(EntryId(id)).map(|more| more.retries), Some(id + round));
+                assert_eq!(mores.get(EntryId(id)), None);
+            }
+        }
+        assert_eq!(mores.slots.len(), 10_000);
+    }
+}
