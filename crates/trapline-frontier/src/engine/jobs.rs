@@ -71,6 +71,11 @@ impl Crawl {
         Steered { job: None, ..steered }
     }
 
+    /// Whether a job has steps left.
+    pub(super) fn has_work(&self) -> bool {
+        !self.jobs.jobs.is_empty()
+    }
+
     /// Takes a step of the oldest job.
     pub(super) fn work(&mut self) {
         let Some((id, mut job)) = self.jobs.jobs.pop_first() else { return };
