@@ -193,14 +193,20 @@ impl End {
     /// Blanks what was cut off, lest it pass for records one day, and writes again what is not known to be on disk: if the
     /// process before this one died of a failed sync, the kernel may show bytes that the disk does not have.
     fn mend(&self, files: &dyn Files, known: u64) -> Result<(), StoreError> {
-        let begin = self.begins.iter().find(|(sequence, _)| *sequence > known).map_or(self.at, |(_, at)| *at);
-        let cut = self.bytes_cut();
+        // A segment gets records once it is certainly there; without any, not even its header is certain.
+        let is_certain = !self.begins.is_empty();
+        let unknown =
+            self.begins.iter().find(|(sequence, _)| *sequence > known).map_or(self.at, |(_, at)| *at);
+        let begin = if is_certain { unknown } else { 0 };
         let mut bytes = self.bytes[begin..self.at].to_vec();
-        bytes.resize(bytes.len() + cut, 0);
+        bytes.resize(bytes.len() + self.bytes_cut(), 0);
         if bytes.is_empty() {
             return Ok(());
         }
-        let mended = self.file.write(begin as u64, &bytes).and_then(|()| self.file.sync());
+        let mut mended = self.file.write(begin as u64, &bytes).and_then(|()| self.file.sync());
+        if !is_certain {
+            mended = mended.and_then(|()| files.sync_folder());
+        }
         let name = files.describe(&Segment::name(self.segment.number));
         mended.map_err(|error| cannot(format_args!("mend the end of {name}: {error}")))
     }

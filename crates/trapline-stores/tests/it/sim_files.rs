@@ -211,8 +211,10 @@ impl LogFile for SimFile {
         let failed = locked(&self.disk).call().err();
         if failed.is_none_or(|kind| kind == FaultKind::Half) {
             let mut content = locked(&self.content);
-            content.synced = content.seen.clone();
-            content.unsynced.clear();
+            // Not all that is seen: what an earlier sync has given up on is not written by a later one.
+            for (at, written) in std::mem::take(&mut content.unsynced) {
+                put(&mut content.synced, at, &written);
+            }
         } else {
             // What a kernel may do: it shows the bytes, and will not try again to write them.
             locked(&self.content).unsynced.clear();
