@@ -10,7 +10,7 @@ mod engine;
 mod frontier;
 mod memory;
 mod pattern;
-mod payload;
+pub mod payload;
 mod planted;
 mod push_pop;
 mod report;
@@ -21,6 +21,7 @@ mod store;
 pub mod suite;
 mod verbs;
 
+pub use engine::Engine;
 pub use frontier::{Frontier, FrontierBuilder};
 pub use memory::MemoryStore;
 pub use pattern::Pattern;

@@ -70,7 +70,7 @@ struct Values {
 }
 
 /// The bytes of everything in a request but its URL.
-pub(crate) fn encode(request: &Request) -> Vec<u8> {
+pub fn encode(request: &Request) -> Vec<u8> {
     if is_plain(request) {
         return Vec::new();
     }
@@ -117,7 +117,7 @@ pub(crate) fn encode(request: &Request) -> Vec<u8> {
 }
 
 /// The request of a URL and what [`encode`] made of the rest; an error if it made no such thing.
-pub(crate) fn decode(url: String, rest: &[u8]) -> Result<Request, prost::DecodeError> {
+pub fn decode(url: String, rest: &[u8]) -> Result<Request, prost::DecodeError> {
     if rest.is_empty() {
         return Ok(Request::get(url));
     }

@@ -391,7 +391,7 @@ impl Stats {
     }
 }
 
-/// What a store found when it was opened.
+/// What a store found when it was opened: of the crawl that was asked about, and of the store's log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Recovered {
     /// URLs pending.
@@ -402,4 +402,10 @@ pub struct Recovered {
     pub seen: u64,
     /// Dead letters.
     pub dead: u64,
+    /// How many records the log had.
+    pub log_position: u64,
+    /// How many bytes at the end of the log were cut off, because they were no whole record.
+    pub bytes_cut: u64,
+    /// How long opening took.
+    pub took: Duration,
 }

@@ -5,7 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use trapline_frontier::script::{self, RunError, Script, Step, Verb};
+use trapline_core::Timestamp;
+use trapline_frontier::script::{self, Player, RunError, Script, Step, Verb};
+use trapline_frontier::{CrawlChange, ErrorKind, Steer, Store, StoreError};
+use trapline_sim::Opened;
 
 use crate::store_url;
 
@@ -29,13 +32,15 @@ enum Command {
 /// Play a trace script and compare what comes back
 ///
 /// Runs the script in a fresh crawl (one partition) and prints each line with what really came back. The output is
-/// a script again: one that holds. Where it differs from what was expected, a comment says so.
+/// a script again: one that holds. Where it differs from what was expected, a comment says so. A store that keeps
+/// something is left without the crawl.
 ///
 /// Exit code 0: all as expected. 1: something differed. 2: the script could not be read or run.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   trapline frontier replay lease.trace --store memory:
+  trapline frontier replay crash.trace --store disk:/tmp/trial
   echo '0 admit http://a.example/1 -> added' | trapline frontier replay -
 
 A script is a list of settings and of lines TIME VERB ARGUMENTS -> EXPECTED:
@@ -68,11 +73,12 @@ pub(crate) fn run(command: &FrontierCommand) -> ExitCode {
 impl Replay {
     /// Answers how many lines differed.
     fn run(&self, out: &mut impl Write) -> Result<usize, String> {
-        let store = store_url::open(&self.store)?;
+        let Opened { store, reopen } = store_url::open(&self.store)?;
+        let keeps = reopen.is_some();
         let text = read(&self.file)?;
         let name = self.file.display();
         let script = script::parse(&text).map_err(|error| format!("{name}: {error}"))?;
-        if let Some((step, word)) = reopens(&script) {
+        if let Some((step, word)) = reopens(&script).filter(|_| !keeps) {
             let error = RunError::KeepsNothing(word);
             return Err(format!("{name}: line {}: {error}", step.line));
         }
@@ -83,10 +89,19 @@ impl Replay {
         for (name, value) in &script.settings {
             print(&format!("set {name} {value}"));
         }
-        let played = script::run(&script, store, None, |step, answer, _| {
-            print(&step.describe(answer));
-        });
-        let different = pollster::block_on(played).map_err(|error| format!("{name}: {error}"))?;
+        let crawl = pollster::block_on(free_name(&*store)).map_err(|error| error.to_string())?;
+        let played = async {
+            let player = Player::start(store, &crawl, &script.settings).await?;
+            script::run_by(player, &script, reopen, |step, answer, _| print(&step.describe(answer))).await
+        };
+        let played = pollster::block_on(played).map_err(|error| format!("{name}: {error}"));
+        if keeps {
+            let store = store_url::open(&self.store)?.store;
+            let delete = Steer::Crawl(CrawlChange::Delete);
+            let deleted = pollster::block_on(store.steer(&crawl, Timestamp::ZERO, delete));
+            deleted.map_err(|error| error.to_string())?;
+        }
+        let different = played?;
         let compared = script.steps.iter().filter(|step| step.expected.is_some()).count();
         let lines = |count| if count == 1 { "1 line".to_owned() } else { format!("{count} lines") };
         if different == 0 {
@@ -96,6 +111,19 @@ impl Replay {
         }
         Ok(different)
     }
+}
+
+/// A name that no crawl of the store has.
+async fn free_name(store: &dyn Store) -> Result<String, StoreError> {
+    let mut name = "trace".to_owned();
+    for number in 2_u64.. {
+        match store.stats(&name, Timestamp::ZERO).await {
+            Err(error) if error.kind() == ErrorKind::NotFound => break,
+            Err(error) => return Err(error),
+            Ok(_) => name = format!("trace-{number}"),
+        }
+    }
+    Ok(name)
 }
 
 /// The first step that closes the store, which the memory store cannot survive.

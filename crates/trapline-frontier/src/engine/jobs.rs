@@ -83,6 +83,11 @@ impl Crawl {
         self.unswept = false;
     }
 
+    /// Whether a job has steps left.
+    pub(super) fn has_work(&self) -> bool {
+        !self.jobs.jobs.is_empty()
+    }
+
     /// Takes a step of the oldest job.
     pub(super) fn work(&mut self) {
         let Some((id, mut job)) = self.jobs.jobs.pop_first() else { return };

@@ -42,9 +42,14 @@ use crate::verbs::{Admission, Claimed, CrawlChange, NewCrawl, Settled, Settlemen
 use claim::GRANTS_MAX;
 use crawl::Crawl;
 
-/// All crawls of a store.
-#[derive(Debug, Default)]
-pub(crate) struct Engine {
+/// All crawls of a store: the six verbs without a lock around them, for stores that add their own.
+///
+/// The same verbs at the same times give the same answers, so whoever keeps a log of them can make the same
+/// engine again. `scan` and `stats` count among them: they let time pass, and a job take a step.
+#[derive(Debug)]
+pub struct Engine {
+    /// What messages call the store it is in.
+    store: &'static str,
     crawls: BTreeMap<Arc<str>, Crawl>,
     /// The number of the last lease. One counter for all crawls, so that no crawl can settle another's.
     last_lease: u64,
@@ -53,21 +58,49 @@ pub(crate) struct Engine {
     planted: Planted,
 }
 
+impl Default for Engine {
+    fn default() -> Self {
+        Self::named("memory")
+    }
+}
+
 impl Engine {
+    /// An engine without crawls, for a store that messages call so.
+    pub fn named(store: &'static str) -> Self {
+        Self { store, crawls: BTreeMap::new(), last_lease: 0, last_served: None, planted: Planted::default() }
+    }
+
     #[cfg(feature = "planted")]
     pub(crate) fn planted(planted: Planted) -> Self {
         Self { planted, ..Self::default() }
     }
 
-    pub(crate) fn admit(
+    /// Whether there is a crawl of that name.
+    pub fn has(&self, crawl: &str) -> bool {
+        self.crawls.contains_key(crawl)
+    }
+
+    /// Whether a question at that time would leave anything changed: time passes, or a job takes a step.
+    pub fn would_pass(&self, crawl: &str, now: Timestamp) -> bool {
+        self.crawls.get(crawl).is_some_and(|crawl| now > crawl.now || crawl.has_work())
+    }
+
+    /// All crawls with their counts, as they stand: no time passes.
+    pub fn crawls(&self) -> impl Iterator<Item = (&Arc<str>, Stats)> {
+        self.crawls.iter().map(|(name, crawl)| (name, crawl.stats()))
+    }
+
+    /// See [`Store::admit`](crate::Store::admit).
+    pub fn admit(
         &mut self,
         crawl: &str,
         now: Timestamp,
         batch: &[Candidate],
     ) -> Result<Vec<Admission>, StoreError> {
+        let store = self.store;
         let crawl = self.crawl(crawl, "admit")?;
         crawl.advance(now);
-        check_room(crawl, batch.len() + KEPT_FOR_LINKS, "admit")?;
+        check_room(store, crawl, batch.len() + KEPT_FOR_LINKS, "admit")?;
         let mut answers = Vec::with_capacity(batch.len());
         for part in batch.chunks(WARMED_MAX) {
             crawl.warm(part);
@@ -76,15 +109,13 @@ impl Engine {
         Ok(answers)
     }
 
-    pub(crate) fn claim(
-        &mut self,
-        crawl: Option<&str>,
-        now: Timestamp,
-        want: &Want,
-    ) -> Result<Claimed, StoreError> {
+    /// See [`Store::claim`](crate::Store::claim).
+    pub fn claim(&mut self, crawl: Option<&str>, now: Timestamp, want: &Want) -> Result<Claimed, StoreError> {
         let Some(name) = crawl else { return Ok(self.claim_any(now, want)) };
         // Not through `self.crawl`: the counter of leases is needed beside it.
-        let Some(crawl) = self.crawls.get_mut(name) else { return Err(no_crawl("claim", name)) };
+        let Some(crawl) = self.crawls.get_mut(name) else {
+            return Err(StoreError::no_crawl(self.store, "claim", name));
+        };
         crawl.advance(now);
         let leases = crawl.claim(want, &mut self.last_lease);
         let next = if leases.len() < want.urls { crawl.next_event() } else { None };
@@ -140,20 +171,23 @@ impl Engine {
         claimed
     }
 
-    pub(crate) fn settle(
+    /// See [`Store::settle`](crate::Store::settle).
+    pub fn settle(
         &mut self,
         crawl: &str,
         now: Timestamp,
         batch: Vec<Settlement>,
     ) -> Result<Vec<Settled>, StoreError> {
+        let store = self.store;
         let crawl = self.crawl(crawl, "settle")?;
         crawl.advance(now);
-        check_room(crawl, batch.iter().map(|settlement| settlement.links.len()).sum(), "settle")?;
+        check_room(store, crawl, batch.iter().map(|settlement| settlement.links.len()).sum(), "settle")?;
         crawl.warm_settle(&batch);
         Ok(batch.into_iter().map(|settlement| crawl.settle(settlement)).collect())
     }
 
-    pub(crate) fn steer(&mut self, crawl: &str, now: Timestamp, steer: Steer) -> Result<Steered, StoreError> {
+    /// See [`Store::steer`](crate::Store::steer).
+    pub fn steer(&mut self, crawl: &str, now: Timestamp, steer: Steer) -> Result<Steered, StoreError> {
         if let Steer::Crawl(CrawlChange::Create(new)) = steer {
             return self.create(crawl, now, new);
         }
@@ -203,20 +237,23 @@ impl Engine {
         Ok(Steered { affected: 1, job: None })
     }
 
-    pub(crate) fn scan(&mut self, crawl: &str, now: Timestamp, scan: &Scan) -> Result<Page, StoreError> {
+    /// See [`Store::scan`](crate::Store::scan).
+    pub fn scan(&mut self, crawl: &str, now: Timestamp, scan: &Scan) -> Result<Page, StoreError> {
         let crawl = self.crawl(crawl, "scan")?;
         crawl.advance(now);
         Ok(crawl.scan(scan))
     }
 
-    pub(crate) fn stats(&mut self, crawl: &str, now: Timestamp) -> Result<Stats, StoreError> {
+    /// See [`Store::stats`](crate::Store::stats).
+    pub fn stats(&mut self, crawl: &str, now: Timestamp) -> Result<Stats, StoreError> {
         let crawl = self.crawl(crawl, "count")?;
         crawl.advance(now);
         Ok(crawl.stats())
     }
 
     fn crawl(&mut self, name: &str, attempted: &str) -> Result<&mut Crawl, StoreError> {
-        self.crawls.get_mut(name).ok_or_else(|| no_crawl(attempted, name))
+        let store = self.store;
+        self.crawls.get_mut(name).ok_or_else(|| StoreError::no_crawl(store, attempted, name))
     }
 }
 
@@ -230,12 +267,12 @@ const KEPT_FOR_LINKS: usize = 100_000;
 const MOST_PARTITIONS: u32 = 65_536;
 
 /// Whether so many URLs fit, whatever they are.
-fn check_room(crawl: &Crawl, urls: usize, attempted: &str) -> Result<(), StoreError> {
+fn check_room(store: &str, crawl: &Crawl, urls: usize, attempted: &str) -> Result<(), StoreError> {
     if crawl.urls.room() >= urls {
         return Ok(());
     }
     let message = format!(
-        "memory store: cannot {attempted}: the crawl `{}` has no room for {urls} URLs more, and takes no more than 16 GiB of \
+        "{store} store: cannot {attempted}: the crawl `{}` has no room for {urls} URLs more, and takes no more than 16 GiB of \
          them; what is there can still be claimed, and settled without links: forget URLs, or begin another crawl",
         crawl.name
     );
@@ -249,10 +286,6 @@ fn check_key(key: &str) -> Result<(), StoreError> {
     let message =
         format!("cannot steer a queue whose key has {} bytes: keys have 1 to {KEY_BYTES_MAX}", key.len());
     Err(StoreError::new(ErrorKind::Invalid, message))
-}
-
-fn no_crawl(attempted: &str, name: &str) -> StoreError {
-    StoreError::no_crawl("memory", attempted, name)
 }
 
 #[cfg(test)]
@@ -269,8 +302,8 @@ mod tests {
         let create = Steer::Crawl(CrawlChange::Create(new));
         engine.steer("full", Timestamp::ZERO, create).unwrap();
         let crawl = engine.crawl("full", "admit").unwrap();
-        assert!(check_room(crawl, 8_000_000, "admit").is_ok());
-        let error = check_room(crawl, 9_000_000, "admit").unwrap_err();
+        assert!(check_room("memory", crawl, 8_000_000, "admit").is_ok());
+        let error = check_room("memory", crawl, 9_000_000, "admit").unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Full);
         assert_eq!(
             error.to_string(),

@@ -16,7 +16,7 @@ use trapline_core::{Statement, Terms, Timestamp};
 
 pub use meaning::{describe_crawl, describe_queue};
 pub use parse::{ScriptError, parse};
-pub use run::{LeftPlayer, Player, Reopen, RunError, Verdict, run};
+pub use run::{LeftPlayer, Player, Reopen, RunError, Verdict, run, run_by};
 pub use shrink::shrink;
 
 /// A whole script.

@@ -52,10 +52,20 @@ pub enum Verdict {
 pub async fn run(
     script: &Script,
     store: Arc<dyn Store>,
+    reopen: Option<Box<dyn Reopen>>,
+    watch: impl FnMut(&Step, &str, &Verdict),
+) -> Result<usize, RunError> {
+    let player = Player::start(store, "trace", &script.settings).await?;
+    run_by(player, script, reopen, watch).await
+}
+
+/// As [`run`], in the crawl that a player has started.
+pub async fn run_by(
+    mut player: Player,
+    script: &Script,
     mut reopen: Option<Box<dyn Reopen>>,
     mut watch: impl FnMut(&Step, &str, &Verdict),
 ) -> Result<usize, RunError> {
-    let mut player = Player::start(store, "trace", &script.settings).await?;
     let mut different = 0;
     for step in &script.steps {
         let answer = match (&step.verb, &mut reopen) {

@@ -35,7 +35,7 @@ impl Harness for Kept {
         if let Ok(stats) = pollster::block_on(self.memory.stats("suite", Timestamp::ZERO)) {
             let (pending, leased) = (stats.urls_in(UrlState::Pending), stats.urls_in(UrlState::Leased));
             let (seen, dead) = (stats.urls.iter().sum(), stats.urls_in(UrlState::Dead));
-            self.recovered = Some(Recovered { pending, leased, seen, dead });
+            self.recovered = Some(Recovered { pending, leased, seen, dead, ..Recovered::default() });
         }
         Some(Arc::new(self.clone()))
     }

@@ -78,8 +78,8 @@ fn trouble_is_named_and_ends_with_2() {
     );
     check(
         b"",
-        &["--store", "disk:x"],
-        "`disk:x`: stores of the kind `disk:` are not built yet; this version has `memory:`",
+        &["--store", "redis:x"],
+        "`redis:x`: stores of the kind `redis:` are not built yet; this version has `memory:` and `disk:PATH`",
     );
 }
 
@@ -95,4 +95,59 @@ fn a_missing_file_is_named() {
         "{error}"
     );
     assert_eq!(output.status.code(), Some(2));
+}
+
+/// A folder for a store, gone with its test.
+struct Folder(std::path::PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        Self(std::env::temp_dir().join(format!("trapline-frontier-{name}-{}", std::process::id())))
+    }
+
+    fn url(&self) -> String {
+        format!("disk:{}", self.0.display())
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn a_script_may_restart_and_crash_a_disk_store_and_leaves_it_as_it_was() {
+    let folder = Folder::new("restart");
+    let script = "set delay 0\n\
+                  0 admit http://a.example/1 -> added\n\
+                  0 restart -> ok\n\
+                  0 claim 1 -> http://a.example/1\n\
+                  1s crash -> ok\n\
+                  1s admit http://a.example/1 -> known\n\
+                  1s settle http://a.example/1 done -> done\n\
+                  2s crash -> ok\n\
+                  2s settle http://a.example/1 done -> stale\n";
+    for _ in 0..2 {
+        check(
+            script,
+            &["--store", &folder.url()],
+            0,
+            script,
+            "-: 8 lines played, 8 compared, all as expected\n",
+        );
+    }
+}
+
+#[test]
+fn a_folder_that_is_no_store_is_refused() {
+    let folder = Folder::new("stranger");
+    std::fs::create_dir(&folder.0).unwrap();
+    std::fs::write(folder.0.join("thesis.txt"), "precious").unwrap();
+    let error = format!(
+        "trapline frontier replay: disk store: cannot open `{}`: it is no store, but has `thesis.txt` in it; choose an empty \
+         folder or a new one\n",
+        folder.0.display()
+    );
+    check("", &["--store", &folder.url()], 2, "", &error);
 }

@@ -32,6 +32,16 @@ fn many_seeds_are_summed_up() {
 }
 
 #[test]
+fn a_store_that_keeps_something_is_restarted() {
+    let folder = std::env::temp_dir().join(format!("trapline-sim-disk-{}", std::process::id()));
+    let output = sim(&["--seeds", "10", "--store", &format!("disk:{}", folder.display())]);
+    let report = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert!(report.contains("restarts") && !report.contains("not restarted"), "{report}");
+    std::fs::remove_dir(&folder).expect("it is left empty");
+}
+
+#[test]
 fn one_seed_is_told_and_is_the_same_each_time() {
     let once = sim(&["--seed", "3", "--faults", "deaths,lost"]);
     assert_eq!(once.status.code(), Some(0));
@@ -97,7 +107,11 @@ fn mistakes_are_explained() {
     check(&["--seed", "1", "--seeds", "2"], "cannot be used with");
     check(&["--seeds", "2", "--history"], "cannot be used with");
     check(&["--history"], "--seed <N>");
-    check(&["--store", "disk:x"], "trapline sim: `disk:x`: stores of the kind `disk:` are not built yet");
+    check(&["--store", "redis:x"], "trapline sim: `redis:x`: stores of the kind `redis:` are not built yet");
+    check(
+        &["--store", "disk:src"],
+        "trapline sim: cannot simulate in `src`: it is not empty; choose an empty folder",
+    );
     check(&["--store", ""], "trapline sim: `` is not a store: write `memory:`");
     check(&["--sed", "5"], "--seed");
 }

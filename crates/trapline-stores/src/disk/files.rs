@@ -1,0 +1,118 @@
+//! The seam to the file system: all that the log asks of it, so that tests can put one in its place that fails, tears
+//! and forgets.
+//!
+//! What is absent: what is in the files.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{FallocateFlags, fallocate};
+
+/// The folder that holds the segments.
+pub trait Files: Send + Sync + 'static {
+    /// The names in it.
+    fn list(&self) -> io::Result<Vec<String>>;
+
+    /// Makes a file of so many zeros, for which there is room from then on. It is not there for certain before it was
+    /// synced, and [`sync_folder`](Files::sync_folder) after that.
+    fn create(&self, name: &str, bytes: u64) -> io::Result<Arc<dyn LogFile>>;
+
+    /// Opens a file that is there.
+    fn open(&self, name: &str) -> io::Result<Arc<dyn LogFile>>;
+
+    /// Removes a file.
+    fn remove(&self, name: &str) -> io::Result<()>;
+
+    /// Makes it certain which files there are.
+    fn sync_folder(&self) -> io::Result<()>;
+
+    /// What to call a file when talking to people.
+    fn describe(&self, name: &str) -> String;
+}
+
+/// A file of the log. Written by one at a time, synced by another at the same time.
+pub trait LogFile: Send + Sync {
+    /// All of it.
+    fn read(&self) -> io::Result<Vec<u8>>;
+
+    /// Writes all these bytes from there on, within the length it was made with.
+    fn write(&self, at: u64, bytes: &[u8]) -> io::Result<()>;
+
+    /// When it returns, everything written before it was called is on disk.
+    fn sync(&self) -> io::Result<()>;
+}
+
+/// A real folder.
+#[derive(Clone, Debug)]
+pub struct Folder {
+    path: PathBuf,
+}
+
+impl Folder {
+    /// A folder that is there.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into() }
+    }
+}
+
+impl Files for Folder {
+    fn list(&self) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in fs::read_dir(&self.path)? {
+            names.push(entry?.file_name().to_string_lossy().into_owned());
+        }
+        Ok(names)
+    }
+
+    fn create(&self, name: &str, bytes: u64) -> io::Result<Arc<dyn LogFile>> {
+        let path = self.path.join(name);
+        let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(&path)?;
+        fallocate(&file, FallocateFlags::empty(), 0, bytes)?;
+        Ok(Arc::new(RealFile(file)))
+    }
+
+    fn open(&self, name: &str) -> io::Result<Arc<dyn LogFile>> {
+        let file = OpenOptions::new().read(true).write(true).open(self.path.join(name))?;
+        Ok(Arc::new(RealFile(file)))
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        fs::remove_file(self.path.join(name))
+    }
+
+    fn sync_folder(&self) -> io::Result<()> {
+        sync_folder(&self.path)
+    }
+
+    fn describe(&self, name: &str) -> String {
+        self.path.join(name).display().to_string()
+    }
+}
+
+/// Makes it certain which files a folder has.
+pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
+    File::open(path)?.sync_all()
+}
+
+struct RealFile(File);
+
+impl LogFile for RealFile {
+    fn read(&self) -> io::Result<Vec<u8>> {
+        let length = self.0.metadata()?.len();
+        let length = usize::try_from(length).map_err(|_| io::ErrorKind::FileTooLarge)?;
+        let mut bytes = vec![0; length];
+        self.0.read_exact_at(&mut bytes, 0)?;
+        Ok(bytes)
+    }
+
+    fn write(&self, at: u64, bytes: &[u8]) -> io::Result<()> {
+        self.0.write_all_at(bytes, at)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.0.sync_data()
+    }
+}

@@ -1,0 +1,187 @@
+//! The record: one command in the log, with all that is needed to trust it.
+//!
+//! ```text
+//!  0  u32  length of the body
+//!  4  u8   kind: 1, a command
+//!  5  u8   version of the body
+//!  6  u16  zero
+//!  8  u64  sequence number, from 1, without gaps over all segments
+//! 16  u64  up to which sequence number everything was known to be on disk when this was written
+//! 24  u64  what the command answered, as a number
+//! 32  u64  checksum: xxh3 of the 32 bytes above, seeded with the xxh3 of the body
+//! 40       the body
+//! ```
+//!
+//! All numbers are little-endian.
+
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
+
+/// Bytes before the body.
+pub(crate) const HEADER: usize = 40;
+/// What a command's record says it is.
+const COMMAND: u8 = 1;
+/// The version of the bodies that are written.
+const VERSION: u8 = 1;
+
+/// A record being made: the body is there and hashed, which takes the most time and needs no lock.
+pub(crate) struct Draft {
+    bytes: Vec<u8>,
+    body_hash: u64,
+}
+
+impl Draft {
+    /// Lets `put` append the body.
+    pub(crate) fn new(put: impl FnOnce(&mut Vec<u8>)) -> Self {
+        let mut bytes = vec![0; HEADER];
+        put(&mut bytes);
+        let body_hash = xxh3_64(&bytes[HEADER..]);
+        Self { bytes, body_hash }
+    }
+
+    /// How many bytes the record has.
+    pub(crate) fn len(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+
+    /// The whole record.
+    pub(crate) fn finish(&mut self, sequence: u64, synced: u64, answers: u64) -> &[u8] {
+        let length = u32::try_from(self.bytes.len() - HEADER).expect("batches above the limit were refused");
+        let header = &mut self.bytes[..HEADER];
+        header[0..4].copy_from_slice(&length.to_le_bytes());
+        header[4] = COMMAND;
+        header[5] = VERSION;
+        header[8..16].copy_from_slice(&sequence.to_le_bytes());
+        header[16..24].copy_from_slice(&synced.to_le_bytes());
+        header[24..32].copy_from_slice(&answers.to_le_bytes());
+        let checksum = xxh3_64_with_seed(&header[..32], self.body_hash);
+        header[32..].copy_from_slice(&checksum.to_le_bytes());
+        &self.bytes
+    }
+}
+
+/// A record as it was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Record<'a> {
+    pub(crate) sequence: u64,
+    pub(crate) synced: u64,
+    pub(crate) answers: u64,
+    pub(crate) body: &'a [u8],
+}
+
+impl Record<'_> {
+    /// How many bytes it takes in the log.
+    pub(crate) fn len(&self) -> usize {
+        HEADER + self.body.len()
+    }
+}
+
+/// What stands somewhere in a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Found<'a> {
+    Record(Record<'a>),
+    /// A whole record of a kind or version that this version does not know.
+    Newer,
+    /// Nothing was written here.
+    Blank,
+    /// Something else than a whole record.
+    Broken,
+}
+
+/// What stands at the beginning of these bytes, which go on to the end of the segment.
+pub(crate) fn read(bytes: &[u8]) -> Found<'_> {
+    let Some(header) = bytes.get(..HEADER) else {
+        return if bytes.iter().all(|byte| *byte == 0) { Found::Blank } else { Found::Broken };
+    };
+    if header.iter().all(|byte| *byte == 0) {
+        return Found::Blank;
+    }
+    let number = |at: usize| u64::from_le_bytes(header[at..at + 8].try_into().expect("eight bytes"));
+    let length = u32::from_le_bytes(header[..4].try_into().expect("four bytes")) as usize;
+    let Some(body) = bytes[HEADER..].get(..length) else { return Found::Broken };
+    if xxh3_64_with_seed(&header[..32], xxh3_64(body)) != number(32) {
+        return Found::Broken;
+    }
+    if header[4] != COMMAND || header[5] != VERSION {
+        return Found::Newer;
+    }
+    Found::Record(Record { sequence: number(8), synced: number(16), answers: number(24), body })
+}
+
+/// Looks for a whole record anywhere in these bytes that was written when `sequence` was already on disk. It proves that
+/// what is broken before it was whole once.
+pub(crate) fn proves_damage(bytes: &[u8], sequence: u64) -> bool {
+    let mut at = 0;
+    while let Some(header) = bytes[at..].get(..HEADER) {
+        let number = |at: usize| u64::from_le_bytes(header[at..at + 8].try_into().expect("eight bytes"));
+        // Cheap to look at, and rarely so by chance; only then is a checksum computed.
+        let likely = header[4] == COMMAND && header[6..8] == [0, 0] && number(8) > number(16);
+        if likely && number(16) >= sequence && matches!(read(&bytes[at..]), Found::Record(_)) {
+            return true;
+        }
+        at += 1;
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(sequence: u64, synced: u64, body: &[u8]) -> Vec<u8> {
+        Draft::new(|bytes| bytes.extend_from_slice(body)).finish(sequence, synced, 77).to_vec()
+    }
+
+    /// These bytes are in logs: if this test fails, the change is wrong, not the test.
+    #[test]
+    fn the_layout_never_changes() {
+        let bytes = record(3, 2, b"body");
+        let text: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(text, LAYOUT);
+    }
+
+    const LAYOUT: &str =
+        "0400000001010000030000000000000002000000000000004d000000000000002a6922adca61166f626f6479";
+
+    #[test]
+    fn a_record_comes_back_and_nothing_else_passes_for_one() {
+        let bytes = record(3, 2, b"body");
+        let expected = Record { sequence: 3, synced: 2, answers: 77, body: b"body" };
+        assert_eq!(read(&bytes), Found::Record(expected));
+        assert_eq!(read(&[bytes.as_slice(), &[1, 2, 3]].concat()), Found::Record(expected));
+        for bit in 0..bytes.len() * 8 {
+            let mut bad = bytes.clone();
+            bad[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(read(&bad), Found::Broken, "bit {bit}");
+        }
+        for cut in 1..bytes.len() {
+            assert_eq!(read(&bytes[..cut]), Found::Broken, "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn zeros_are_blank_at_any_length() {
+        for length in [0, 1, HEADER - 1, HEADER, 1000] {
+            assert_eq!(read(&vec![0; length]), Found::Blank);
+        }
+    }
+
+    #[test]
+    fn a_kind_nobody_knows_is_newer() {
+        let mut bytes = record(3, 2, b"body");
+        bytes[5] = VERSION + 1;
+        let checksum = xxh3_64_with_seed(&bytes[..32], xxh3_64(b"body"));
+        bytes[32..40].copy_from_slice(&checksum.to_le_bytes());
+        assert_eq!(read(&bytes), Found::Newer);
+    }
+
+    #[test]
+    fn a_later_record_proves_damage_only_if_it_knew_the_earlier_one_on_disk() {
+        let mut bytes = vec![9; 123];
+        bytes.extend(record(7, 5, b"later"));
+        bytes.extend([0; 50]);
+        assert!(proves_damage(&bytes, 4) && proves_damage(&bytes, 5));
+        assert!(!proves_damage(&bytes, 6));
+        bytes[130] ^= 1;
+        assert!(!proves_damage(&bytes, 4));
+    }
+}

@@ -1,0 +1,8 @@
+//! Stores that keep a frontier: [`DiskStore`], the engine with a log on disk.
+//!
+//! What is absent: rules of scheduling. Those are the engine's, in `trapline-frontier`; here it is only made
+//! sure that nothing of what it answered is forgotten.
+
+pub mod disk;
+
+pub use disk::{DiskOptions, DiskReopen, DiskStore, Durability};

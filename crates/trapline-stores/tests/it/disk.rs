@@ -1,0 +1,99 @@
+//! The disk store passes the suite: in a real folder, where a crash is a killed process, and in simulated files, where it
+//! is a machine without power.
+
+use std::sync::Arc;
+
+use trapline_frontier::suite::Harness;
+use trapline_frontier::{Store, store_suite};
+use trapline_stores::{DiskOptions, DiskStore, Durability};
+
+use crate::folder::TestFolder;
+use crate::sim_files::SimFiles;
+
+/// Small segments, so that there are several.
+pub(crate) const SMALL: DiskOptions = DiskOptions { durability: Durability::Batch, segment_bytes: 64 << 10 };
+
+#[derive(Default)]
+struct Real {
+    /// All folders of the case: two stores may be open at once.
+    folders: Vec<TestFolder>,
+    store: Option<Arc<DiskStore>>,
+}
+
+impl Real {
+    fn open_latest(&mut self) -> Arc<dyn Store> {
+        let path = self.folders.last().expect("one was opened").path();
+        let store = Arc::new(DiskStore::open(path, &SMALL).expect("it opens"));
+        self.store = Some(Arc::clone(&store));
+        store
+    }
+}
+
+impl Harness for Real {
+    fn block_on<T>(&self, future: impl Future<Output = T>) -> T {
+        pollster::block_on(future)
+    }
+
+    fn open(&mut self) -> Arc<dyn Store> {
+        self.folders.push(TestFolder::new());
+        self.open_latest()
+    }
+
+    fn reopen(&mut self, crash: bool) -> Option<Arc<dyn Store>> {
+        let store = self.store.take().expect("one was opened");
+        if crash {
+            store.abandon();
+        } else {
+            store.close().expect("it closes");
+        }
+        Some(self.open_latest())
+    }
+}
+
+mod folder {
+    use super::*;
+    store_suite!(Real::default());
+}
+
+#[derive(Default)]
+struct Simulated {
+    files: SimFiles,
+    store: Option<Arc<DiskStore>>,
+    crashes: u64,
+}
+
+impl Simulated {
+    fn open_latest(&mut self) -> Arc<dyn Store> {
+        let store = Arc::new(DiskStore::open_on(self.files.clone(), &SMALL).expect("it opens"));
+        self.store = Some(Arc::clone(&store));
+        store
+    }
+}
+
+impl Harness for Simulated {
+    fn block_on<T>(&self, future: impl Future<Output = T>) -> T {
+        pollster::block_on(future)
+    }
+
+    fn open(&mut self) -> Arc<dyn Store> {
+        self.files = SimFiles::default();
+        self.open_latest()
+    }
+
+    fn reopen(&mut self, crash: bool) -> Option<Arc<dyn Store>> {
+        let store = self.store.take().expect("one was opened");
+        if crash {
+            store.abandon();
+            self.crashes += 1;
+            self.files.lose_power(self.crashes);
+        } else {
+            store.close().expect("it closes");
+        }
+        Some(self.open_latest())
+    }
+}
+
+mod power_loss {
+    use super::*;
+    store_suite!(Simulated::default());
+}

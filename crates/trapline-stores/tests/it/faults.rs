@@ -1,0 +1,254 @@
+//! A scripted workload in files that fail: at every call, once or for ever, in every way; then the power goes. Whatever was
+//! acknowledged is there, nothing is half there, and the store opens again.
+
+use std::sync::Arc;
+
+use trapline_core::{Request, Timestamp};
+use trapline_frontier::{
+    Admission, Claimed, Frontier, MemoryStore, Outcome, Query, Rows, Scan, Settings, Settled, Settlement,
+    Store, StoreError,
+};
+use trapline_stores::DiskStore;
+
+use crate::disk::SMALL;
+use crate::sim_files::{Fault, FaultKind, SimFiles};
+
+const STEPS: u64 = 24;
+
+/// What a step answered.
+#[derive(Clone, Debug, PartialEq)]
+enum Said {
+    Admitted(Vec<Admission>),
+    Claimed(Claimed),
+    Settled(Vec<Settled>),
+}
+
+fn at(step: u64) -> Timestamp {
+    Timestamp::from_millis(step * 10)
+}
+
+async fn frontier(store: Arc<dyn Store>) -> Result<Frontier, StoreError> {
+    let settings = Settings { delay: std::time::Duration::ZERO, concurrency: 0, ..Settings::default() };
+    let key = trapline_core::IdentityKey::from_seed(5);
+    Frontier::builder("c").partitions(1).key(key).settings(settings).open_shared(store, Timestamp::ZERO).await
+}
+
+/// One step of the workload: admits, claims or settles what was claimed one step before. Large enough for several
+/// segments.
+async fn step(frontier: &Frontier, step: u64, before: Option<&Said>) -> Result<Said, StoreError> {
+    let now = at(step);
+    match (step % 3, before) {
+        (0, _) => {
+            let page = |number| {
+                let mut request = Request::get(format!("http://{}.example/{step}/{number}", number % 3));
+                request.body = vec![b'x'; 1500];
+                request
+            };
+            Ok(Said::Admitted(frontier.admit(now, (0..10).map(page)).await?))
+        }
+        (1, _) => Ok(Said::Claimed(frontier.claim(now, 4).await?)),
+        (_, Some(Said::Claimed(claimed))) => {
+            let settle = |lease: &trapline_frontier::Lease| {
+                let mut settlement = Settlement::new(lease.id, Outcome::done());
+                settlement.links =
+                    frontier.prepare(Request::get(format!("{}/l", lease.request.url))).into_iter().collect();
+                settlement
+            };
+            Ok(Said::Settled(frontier.settle(now, claimed.leases.iter().map(settle).collect()).await?))
+        }
+        _ => panic!("a claim comes before"),
+    }
+}
+
+/// Everything that can be asked, at the time of the last step.
+fn everything(frontier: &Frontier, now: Timestamp) -> Vec<Rows> {
+    let queries = [
+        Query::Queues { keys: None, state: None },
+        Query::Urls { key: None, pattern: None, state: None },
+        Query::Leases,
+    ];
+    let ask = |query| {
+        pollster::block_on(frontier.scan(now, &Scan::new(query))).expect("questions are answered").rows
+    };
+    queries.into_iter().map(ask).collect()
+}
+
+/// A memory store after so many steps, and what they said.
+fn reference(steps: u64) -> (Frontier, Vec<Said>) {
+    let reference = pollster::block_on(frontier(Arc::new(MemoryStore::new()))).expect("a memory store opens");
+    let mut said = Vec::new();
+    for number in 0..steps {
+        said.push(
+            pollster::block_on(step(&reference, number, said.last())).expect("a memory store does not fail"),
+        );
+    }
+    (reference, said)
+}
+
+/// Runs the workload until it ends or fails; how many steps were acknowledged, and which error came.
+fn run(files: &SimFiles) -> (u64, Option<StoreError>) {
+    let store = match DiskStore::open_on(files.clone(), &SMALL) {
+        Ok(store) => Arc::new(store),
+        Err(error) => return (0, Some(error)),
+    };
+    let opened = pollster::block_on(frontier(Arc::clone(&store) as _));
+    let crawl = match opened {
+        Ok(crawl) => crawl,
+        Err(error) => {
+            store.abandon();
+            return (0, Some(error));
+        }
+    };
+    let (_, expected) = reference(STEPS);
+    let mut result = (0, None);
+    for number in 0..STEPS {
+        let before = number.checked_sub(1).map(|before| &expected[before as usize]);
+        match pollster::block_on(step(&crawl, number, before)) {
+            Ok(said) => assert_eq!(said, expected[number as usize], "step {number}"),
+            Err(error) => {
+                // Once in doubt, nothing is promised any more; questions are answered.
+                if error.kind() == trapline_frontier::ErrorKind::Corrupt {
+                    let again = pollster::block_on(crawl.claim(at(number), 1));
+                    assert!(again.is_err(), "step {number}: {error}");
+                    everything(&crawl, at(number));
+                }
+                result.1 = Some(error);
+                break;
+            }
+        }
+        result.0 = number + 1;
+    }
+    store.abandon();
+    result
+}
+
+/// Opens what is left, and holds it against memory stores that did as many steps as were acknowledged, or one more.
+fn check_left(files: &SimFiles, acknowledged: u64, case: &str) {
+    let store = DiskStore::open_on(files.clone(), &SMALL)
+        .unwrap_or_else(|error| panic!("{case}: it does not open again: {error}"));
+    let crawl = pollster::block_on(frontier(Arc::new(store))).expect("the crawl opens");
+    let now = at(STEPS);
+    let left = everything(&crawl, now);
+    let possible = acknowledged..=(acknowledged + 1).min(STEPS);
+    let matches = possible.into_iter().any(|steps| everything(&reference(steps).0, now) == left);
+    assert!(matches, "{case}: after {acknowledged} acknowledged steps neither those nor one more are there");
+}
+
+/// What is left goes on as if nothing had happened.
+fn check_goes_on(files: &SimFiles, case: &str) {
+    let mut answers = Vec::new();
+    for _ in 0..2 {
+        let store = DiskStore::open_on(files.clone(), &SMALL).expect("it opens");
+        let crawl = pollster::block_on(frontier(Arc::new(store))).expect("the crawl opens");
+        answers.extend(
+            pollster::block_on(crawl.admit(at(STEPS), [Request::get("http://new.example/")]))
+                .expect("it goes on"),
+        );
+    }
+    assert_eq!(answers, [Admission::Added, Admission::Known], "{case}");
+}
+
+#[test]
+fn whatever_fails_nothing_acknowledged_is_lost_and_nothing_is_half_there() {
+    let files = SimFiles::default();
+    assert_eq!(run(&files).0, STEPS);
+    let calls = files.calls();
+    assert!(calls > 2 * STEPS, "{calls} calls");
+    let segments = trapline_stores::disk::files::Files::list(&files).unwrap().len();
+    assert!(segments > 1, "the workload fills several segments");
+    let mut failed = 0;
+    for kind in [FaultKind::Error, FaultKind::NoSpace, FaultKind::Half] {
+        for for_ever in [false, true] {
+            for call in 1..=calls {
+                let files = SimFiles::default();
+                files.set_fault(Some(Fault { call, for_ever, kind }));
+                let (acknowledged, error) = run(&files);
+                failed += u64::from(error.is_some());
+                files.set_fault(None);
+                // Once the kernel's memory is all that is left, once the disk's.
+                let case = format!("{kind:?} at call {call}, for ever: {for_ever}");
+                if call % 2 == 0 {
+                    files.lose_power(call);
+                }
+                check_left(&files, acknowledged, &case);
+                files.lose_power(call);
+                check_left(&files, acknowledged, &format!("{case}, then without power"));
+                check_goes_on(&files, &case);
+            }
+        }
+    }
+    assert!(failed > calls * 5, "nearly every fault is noticed: {failed} of {}", calls * 6);
+}
+
+/// Crashes while an opening mends what the crash before has left.
+#[test]
+fn opening_may_fail_anywhere_and_be_tried_again() {
+    for seed in 0..40 {
+        let files = SimFiles::default();
+        // Stops in the middle, with a torn write.
+        files.set_fault(Some(Fault { call: 20 + seed, for_ever: true, kind: FaultKind::Half }));
+        let (acknowledged, _) = run(&files);
+        files.set_fault(None);
+        files.lose_power(seed);
+        for call in 1..=4 {
+            files.set_fault(Some(Fault { call, for_ever: true, kind: FaultKind::Half }));
+            if let Ok(store) = DiskStore::open_on(files.clone(), &SMALL) {
+                store.abandon();
+            }
+            files.set_fault(None);
+            files.lose_power(seed * 7 + call);
+        }
+        check_left(&files, acknowledged, &format!("seed {seed}"));
+    }
+}
+
+/// Without room for another segment admissions stop, and go on by themselves when there is some.
+#[test]
+fn a_full_disk_stops_admissions_and_nothing_else_is_lost() {
+    let files = SimFiles::default();
+    let store: Arc<dyn Store> = Arc::new(DiskStore::open_on(files.clone(), &SMALL).unwrap());
+    let crawl = pollster::block_on(frontier(store)).unwrap();
+    let mut request = Request::get("http://a.example/");
+    request.opaque = vec![7; 40_000];
+    pollster::block_on(crawl.admit(at(0), [request.clone()])).unwrap();
+    files.set_fault(Some(Fault { call: 1, for_ever: true, kind: FaultKind::NoSpace }));
+    request.url = "http://b.example/".to_owned();
+    let error = pollster::block_on(crawl.admit(at(1), [request.clone()])).unwrap_err();
+    assert_eq!(error.kind(), trapline_frontier::ErrorKind::Full);
+    assert_eq!(
+        error.to_string(),
+        "disk store: cannot admit: cannot make room for more in simulated/0000000002.segment: no storage space; nothing was \
+         done and nothing is lost: free some space, then try again"
+    );
+    files.set_fault(None);
+    let lease = pollster::block_on(crawl.claim(at(2), 9)).unwrap().leases.remove(0);
+    assert_eq!(lease.request.url, "http://a.example/");
+    let admitted = pollster::block_on(crawl.admit(at(3), [request])).unwrap();
+    assert_eq!(admitted, [Admission::Added]);
+}
+
+/// Each failure has its sentence.
+#[test]
+fn failures_are_told_with_what_to_do() {
+    let files = SimFiles::default();
+    let store: Arc<dyn Store> = Arc::new(DiskStore::open_on(files.clone(), &SMALL).unwrap());
+    let crawl = pollster::block_on(frontier(store)).unwrap();
+    // The write succeeds, its sync does not.
+    files.set_fault(Some(Fault { call: 2, for_ever: false, kind: FaultKind::Error }));
+    let error = pollster::block_on(crawl.claim(at(0), 1)).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "disk store: cannot claim for certain: syncing simulated/0000000001.segment failed (simulated failure); whether this \
+         batch is there will be seen when the store is opened again, whole or not at all: look after the disk, then open it \
+         and try again"
+    );
+    let error = pollster::block_on(crawl.claim(at(0), 1)).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "disk store: cannot claim: syncing simulated/0000000001.segment failed (simulated failure), so nothing more is \
+         promised; what was answered before is safe, and questions are still answered: look after the disk, then open the \
+         store again"
+    );
+    assert!(pollster::block_on(crawl.stats(at(5))).is_ok());
+    assert!(pollster::block_on(crawl.flush()).is_err());
+}

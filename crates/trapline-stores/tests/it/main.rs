@@ -1,0 +1,9 @@
+//! The stores from outside: the suite, the simulation, faults, and processes that are killed.
+
+mod disk;
+mod faults;
+mod folder;
+mod kill;
+mod opening;
+mod sim_files;
+mod simulation;
