@@ -62,7 +62,8 @@ pub(crate) fn hold(path: &Path) -> Result<Held, StoreError> {
             return Err(cannot(path, &format!("{holder} holds it; stop that one first")));
         }
     }
-    let signed = lock.set_len(0).and_then(|()| writeln!(lock, "{}", std::process::id()));
+    let signed =
+        lock.set_len(0).and_then(|()| lock.write_all(format!("{}\n", std::process::id()).as_bytes()));
     signed.and_then(|()| sync_folder(path)).map_err(failed)?;
     // The folder itself is an entry of the one above it.
     if let Some(above) = path.canonicalize().map_err(failed)?.parent() {
