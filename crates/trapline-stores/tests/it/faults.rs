@@ -252,3 +252,32 @@ fn failures_are_told_with_what_to_do() {
     assert!(pollster::block_on(crawl.stats(at(5))).is_ok());
     assert!(pollster::block_on(crawl.flush()).is_err());
 }
+
+/// With `Explicit`, the power takes only what came after the last flush, and only from the end.
+#[test]
+fn what_was_flushed_is_safe_and_the_rest_is_lost_from_the_end() {
+    let options = trapline_stores::DiskOptions { durability: trapline_stores::Durability::Explicit, ..SMALL };
+    let page = |number: u64| Request::get(format!("http://a.example/{number}"));
+    let mut lost = 0;
+    for seed in 0..50 {
+        let files = SimFiles::default();
+        let store = Arc::new(DiskStore::open_on(files.clone(), &options).unwrap());
+        let crawl = pollster::block_on(frontier(Arc::clone(&store) as _)).unwrap();
+        for number in 0..20 {
+            if number == 10 {
+                pollster::block_on(crawl.flush()).unwrap();
+            }
+            pollster::block_on(crawl.admit(at(0), [page(number)])).unwrap();
+        }
+        store.abandon();
+        files.lose_power(seed);
+        let store = Arc::new(DiskStore::open_on(files, &options).unwrap());
+        let crawl = pollster::block_on(frontier(store)).unwrap();
+        let answers = pollster::block_on(crawl.admit(at(0), (0..20).map(page))).unwrap();
+        let known = answers.iter().filter(|answer| **answer == Admission::Known).count();
+        assert!(known >= 10, "seed {seed}: {known}");
+        assert!(answers[..known].iter().all(|answer| *answer == Admission::Known), "seed {seed}: a hole");
+        lost += 20 - known;
+    }
+    assert!(lost > 0, "the power does take something");
+}
