@@ -1,5 +1,7 @@
 //! What admitting must answer, and what it changes in the books.
 
+use std::sync::Arc;
+
 use trapline_core::{Candidate, Statement};
 use trapline_frontier::{Admission, AdmissionGate, Order, Refusal};
 
@@ -79,6 +81,7 @@ impl Books {
         self.enter(Entry {
             identity: candidate.identity,
             url: request.url.clone(),
+            request: Arc::clone(request),
             queue,
             class,
             cost,

@@ -293,8 +293,13 @@ impl Books {
         let deadline = self.now + claim.lease.unwrap_or(self.settings.lease);
         let says = (&*lease.request.url, lease.deadline, lease.delivery, lease.retries, lease.cost);
         let should = (&*entry.url, deadline, entry.expiries + 1, entry.retries, entry.cost);
-        if says == should {
+        if says == should && lease.request == entry.request {
             return Ok(());
+        }
+        if says == should {
+            let message =
+                format!("the lease {} hands out {:?}, not {:?}", lease.id.0, lease.request, entry.request);
+            return Err(Breach::new(Rule::Lease, message));
         }
         let message = format!(
             "the lease {} of {} says (URL, deadline, delivery, retries, cost) {says:?}, not {should:?}",

@@ -1,8 +1,9 @@
 //! What the oracle knows of one entry: a URL, or one of several of it through `dont_filter`.
 
 use std::cmp::Ordering;
+use std::sync::Arc;
 
-use trapline_core::{Identity, Timestamp};
+use trapline_core::{Identity, Request, Timestamp};
 use trapline_frontier::{LeaseId, Order, UrlState};
 
 /// One entry.
@@ -10,6 +11,8 @@ use trapline_frontier::{LeaseId, Order, UrlState};
 pub(super) struct Entry {
     pub(super) identity: Identity,
     pub(super) url: String,
+    /// What a lease must hand out.
+    pub(super) request: Arc<Request>,
     /// The index of its queue.
     pub(super) queue: usize,
     pub(super) class: u8,

@@ -51,13 +51,24 @@ pub fn check_seed(
 
 /// Where two histories of one seed part.
 fn first_difference(one: &Run, other: &Run) -> Option<String> {
-    let (one, other) = (one.history.to_string(), other.history.to_string());
-    if one == other {
-        return None;
+    if let Some(breach) = &other.breach {
+        return Some(format!("the second run of the same seed went wrong, unlike the first: {breach}"));
     }
-    let (line, (one, other)) =
-        one.lines().zip(other.lines()).enumerate().find(|(_, (one, other))| one != other)?;
-    Some(format!("two histories of the same seed part in line {}: `{one}` and `{other}`", line + 1))
+    let (one, other) = (one.history.to_string(), other.history.to_string());
+    let (mut ones, mut others) = (one.lines(), other.lines());
+    for line in 1.. {
+        match (ones.next(), others.next()) {
+            (None, None) => break,
+            (one, other) if one == other => {}
+            (one, other) => {
+                let [one, other] = [one, other].map(|line| line.unwrap_or("(nothing more)"));
+                return Some(format!(
+                    "two histories of the same seed part in line {line}: `{one}` and `{other}`"
+                ));
+            }
+        }
+    }
+    None
 }
 
 /// Which seeds to run.
@@ -127,4 +138,22 @@ struct Shared {
     /// The lowest, so that the answer does not depend on who was faster.
     failure: Option<Box<Failure>>,
     error: Option<StoreError>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stores::MemoryStores;
+
+    #[test]
+    fn a_history_that_ends_early_or_goes_wrong_is_another_one() {
+        let run = simulate(&SimPlan::default(), &MemoryStores).unwrap();
+        assert_eq!(first_difference(&run, &run), None);
+        let mut shorter = run.clone();
+        shorter.history.steps.pop();
+        assert!(first_difference(&run, &shorter).is_some());
+        assert!(first_difference(&shorter, &run).is_some());
+        let broken = Run { breach: Some(Breach::new(Rule::N4, "too soon".to_owned())), ..run.clone() };
+        assert!(first_difference(&run, &broken).is_some());
+    }
 }

@@ -41,6 +41,8 @@ enum Cheat {
     GivesUpEarly,
     /// Says that more will be there a second late.
     WakesLate,
+    /// Hands requests out without where they were found.
+    ForgetsTheVia,
     /// Shows done URLs as unknown.
     ForgetsTheDone,
     /// Loses everything when it is opened again.
@@ -50,7 +52,7 @@ enum Cheat {
 }
 
 impl Cheat {
-    const ALL: [Self; 15] = [
+    const ALL: [Self; 16] = [
         Self::BelievesAFilter,
         Self::LosesALink,
         Self::ForgetsAPause,
@@ -63,6 +65,7 @@ impl Cheat {
         Self::GrantsTooMuch,
         Self::GivesUpEarly,
         Self::WakesLate,
+        Self::ForgetsTheVia,
         Self::ForgetsTheDone,
         Self::LosesItself,
         Self::Panics,
@@ -142,6 +145,9 @@ impl Store for Cheater {
         let mut claimed = self.memory.claim(crawl, now, &want).await?;
         let was_short = claimed.leases.len() < want.urls;
         for lease in &mut claimed.leases {
+            if self.is(Cheat::ForgetsTheVia) {
+                Arc::make_mut(&mut lease.request).via = None;
+            }
             if self.is(Cheat::ReusesANumber) {
                 lease.id = LeaseId(lease.id.0 % 20);
             }

@@ -78,7 +78,10 @@ pub(super) fn failed(failure: &Failure, store: &str) -> String {
         text.push_str("Its lines, played one by one, do not show it; --history prints them all.\n");
         return text;
     };
-    if find.partitions == 1 {
+    let shows = find.script.steps.last().is_some_and(|step| step.expected.is_some());
+    if find.partitions == 1 && !shows {
+        text.push_str("The smallest trace found. Its answers are right as far as a trace can tell; what is wrong is:\n\n");
+    } else if find.partitions == 1 {
         text.push_str("The smallest trace found; save it and play it: trapline frontier replay FILE\n\n");
     } else {
         let partitions = find.partitions;
