@@ -7,6 +7,7 @@
 mod address;
 mod admit;
 mod candidate;
+mod claim;
 mod fields;
 mod leases;
 mod lines;
@@ -15,6 +16,7 @@ mod moment;
 mod output;
 mod queues;
 mod replay;
+mod settle;
 mod stats;
 mod urls;
 
@@ -61,6 +63,8 @@ pub(crate) struct FrontierCommand {
 #[derive(Subcommand)]
 enum Command {
     Admit(admit::Admit),
+    Claim(claim::ClaimUrls),
+    Settle(settle::SettleLeases),
     Stats(stats::ShowStats),
     Queues(queues::Queues),
     Queue(queues::ShowQueue),
@@ -75,6 +79,12 @@ enum Command {
 enum Ended {
     Well,
     WithComplaints,
+}
+
+impl Ended {
+    fn and(self, other: Self) -> Self {
+        if self == Self::Well { other } else { self }
+    }
 }
 
 pub(crate) fn run(command: &FrontierCommand) -> ExitCode {
@@ -96,6 +106,8 @@ impl FrontierCommand {
         let mut out = Output::new(self.json);
         let (name, ended) = match &self.command {
             Command::Admit(admit) => ("admit", admit.run(at, &mut out)),
+            Command::Claim(claim) => ("claim", claim.run(at, &mut out)),
+            Command::Settle(settle) => ("settle", settle.run(at, &mut out)),
             Command::Stats(stats) => ("stats", stats.run(at, &mut out)),
             Command::Queues(queues) => ("queues", queues.run(at, &mut out)),
             Command::Queue(queue) => ("queue", queue.run(at, &mut out)),
