@@ -8,7 +8,9 @@ mod address;
 mod admit;
 mod candidate;
 mod claim;
+mod dead;
 mod fields;
+mod jobs;
 mod leases;
 mod lines;
 mod listing;
@@ -18,6 +20,7 @@ mod queues;
 mod replay;
 mod settle;
 mod stats;
+mod steer;
 mod urls;
 
 use std::process::ExitCode;
@@ -71,6 +74,8 @@ enum Command {
     Urls(urls::Urls),
     Url(urls::ShowUrl),
     Leases(leases::Leases),
+    Dead(dead::Dead),
+    Steer(steer::SteerCommand),
     Replay(replay::Replay),
 }
 
@@ -114,6 +119,8 @@ impl FrontierCommand {
             Command::Urls(urls) => ("urls", urls.run(at, &mut out)),
             Command::Url(url) => ("url", url.run(at, &mut out)),
             Command::Leases(leases) => ("leases", leases.run(at, &mut out)),
+            Command::Dead(dead) => ("dead", dead.run(at, &mut out)),
+            Command::Steer(steer) => ("steer", steer.run(at, &mut out)),
             Command::Replay(replay) => ("replay", replay.run(at.store, &mut std::io::stdout().lock())),
         };
         let printed = out.finish();

@@ -3,5 +3,6 @@
 mod demo;
 mod folder;
 mod frontier;
+mod operate;
 mod sim;
 mod url;
