@@ -52,14 +52,22 @@ impl Output {
         }
     }
 
-    /// Prints one thing, a line for each of its values.
+    /// Prints one thing, a line for each of its values, and for each of several.
     pub(super) fn card(&mut self, row: &Row) {
         if self.json {
             return self.object(row);
         }
         let width = row.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
         for (name, value) in row {
-            self.line(format!("{:<width$}  {}", name.replace('_', " "), cell(value)).trim_end());
+            let values = match value {
+                Value::Array(values) if !values.is_empty() => values.as_slice(),
+                value => std::slice::from_ref(value),
+            };
+            let mut name = name.replace('_', " ");
+            for value in values {
+                self.line(format!("{name:<width$}  {}", cell(value)).trim_end());
+                name.clear();
+            }
         }
     }
 

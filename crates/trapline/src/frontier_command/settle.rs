@@ -32,7 +32,7 @@ const BATCH: usize = 1000;
 /// Any of them may have a `delay` for its queue, and `links`: URLs found, or objects as `admit` reads them. Prints for each lease what
 /// happened; `stale` means that it had expired or was settled before, and nothing happened.
 ///
-/// Exit code 0: all were settled. 1: some lines were bad, leases stale or links refused. 2: it could not be done.
+/// Exit code 0: all were settled. 1: some lines were bad, leases stale or links left out. 2: it could not be done.
 #[derive(Args)]
 #[command(
     verbatim_doc_comment,

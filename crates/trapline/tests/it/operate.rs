@@ -135,6 +135,16 @@ fn operators_steer_queues_and_the_crawl() {
     let purge = ["steer", "queue", "a.example", "purge", "--pattern", "*/calendar/*"];
     let dry = &ask(&folder, &[&purge[..], &["--dry-run"]].concat(), "", 0)[0];
     assert_eq!((&dry["would_forget"], dry["among_them"].as_array().unwrap().len()), (&json!(30), 20));
+    let told = run(&folder, &["steer", "queue", "a.example", "purge", "--pattern", "*/1?", "--dry-run"], b"");
+    assert_eq!(told.out, "queue         a.example\nwould forget  0\namong them    -\n");
+    let told =
+        run(&folder, &["steer", "queue", "a.example", "purge", "--pattern", "*/*2*1", "--dry-run"], b"");
+    assert_eq!(
+        told.out,
+        "queue         a.example\nwould forget  1\namong them    http://a.example/calendar/21\n"
+    );
+    let told = run(&folder, &["steer", "queue", "a.example", "purge", "--pattern", "*9", "--dry-run"], b"");
+    assert!(told.out.ends_with("calendar/9\n              http://a.example/calendar/19\n              http://a.example/calendar/29\n"), "{}", told.out);
     assert_eq!(queue("a.example")["pending"], 31);
     assert_eq!(ask(&folder, &purge, "", 0)[0]["affected"], 30);
 
@@ -268,4 +278,49 @@ fn a_store_that_another_process_holds_is_left_to_it() {
     drop(input);
     assert_eq!(holder.wait().unwrap().code(), Some(1));
     assert_eq!(ask(&folder, &["stats"], "", 0)[0]["urls"]["pending"], 0);
+}
+
+#[test]
+fn work_over_more_urls_than_a_step_is_waited_for() {
+    let folder = Folder::new("many");
+    let urls: String = (0..12_000).map(|n| format!("http://a.example/{}/{n}\n", n % 3)).collect();
+    assert_eq!(ask(&folder, &["admit"], &urls, 0)[0]["added"], 12_000);
+    let purged = ask(&folder, &["steer", "queue", "a.example", "purge", "--pattern", "*/2/*"], "", 0);
+    assert_eq!(purged[0]["affected"], 4_000);
+    assert_eq!(ask(&folder, &["urls"], "", 0).len(), 8_000);
+    ask(&folder, &["steer", "queue", "a.example", "delete"], "", 0);
+    assert_eq!(ask(&folder, &["stats"], "", 0)[0]["urls"]["pending"], 0);
+}
+
+#[test]
+fn every_outcome_can_be_told_by_arguments() {
+    let folder = Folder::new("outcomes");
+    let urls: String = (1..=6).map(|n| format!("http://{n}.example/\n")).collect();
+    ask(&folder, &["admit"], &urls, 0);
+    let leases = ask(&folder, &["claim", "-n", "6", "--lease", "1h"], "", 0);
+    let outcomes: [(&[&str], &str, &str); 6] = [
+        (&["done", "status=200", "delay=5s"], "done", "done"),
+        (&["retry", "at=2100-01-01T00:00:00Z"], "retry", "pending"),
+        (&["release"], "released", "pending"),
+        (&["dead", "reason=no such host"], "dead", "dead"),
+        (&["disregard", "reason=robots.txt"], "disregarded", "disregarded"),
+        (&["renew", "for=2h"], "renewed", "leased"),
+    ];
+    for (lease, (outcome, answer, state)) in leases.iter().zip(outcomes) {
+        let id = lease["id"].to_string();
+        let settled = ask(&folder, &[&["settle", &*id], outcome].concat(), "", 0);
+        assert_eq!(settled[0]["answer"], answer);
+        let url = &ask(&folder, &["url", lease["url"].as_str().unwrap()], "", 0)[0];
+        assert_eq!(url["state"], state);
+        if answer == "retry" {
+            assert_eq!(url["due"], "2100-01-01T00:00:00.000Z");
+        }
+    }
+    let ran = run(&folder, &["settle", "1", "done", "at=5m"], b"");
+    assert_eq!(
+        ran.error,
+        "trapline frontier settle: `at` means nothing here; fields are id, outcome, next, status, bytes, etag, last_modified, \
+         delay, links\n"
+    );
+    assert_eq!(ran.code, Some(2));
 }
