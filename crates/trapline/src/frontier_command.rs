@@ -1,153 +1,136 @@
-//! `trapline frontier`: what can be done with a frontier at the command line. So far: play a trace on it.
+//! `trapline frontier`: looks after a frontier at the command line. One file for each noun; here are the arguments
+//! that all of them share, and their exit codes.
+//!
+//! Nothing is decided here that the frontier could decide: every command is some verbs of a store and a way to print
+//! what came back.
 
-use std::io::{Read, Write};
-use std::path::{Path, PathBuf};
+mod address;
+mod admit;
+mod candidate;
+mod claim;
+mod dead;
+mod fields;
+mod jobs;
+mod leases;
+mod lines;
+mod listing;
+mod moment;
+mod output;
+mod queues;
+mod replay;
+mod settle;
+mod stats;
+mod steer;
+mod urls;
+
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use trapline_core::Timestamp;
-use trapline_frontier::script::{self, Player, RunError, Script, Step, Verb};
-use trapline_frontier::{CrawlChange, ErrorKind, Steer, Store, StoreError};
-use trapline_sim::Opened;
 
-use crate::store_url;
+use address::Address;
+use output::Output;
 
-/// Exit code where a script ran and something else came back than it expects.
-const DIFFERENT: u8 = 1;
-/// Exit code where a script could not run.
+/// Exit code where the command did its work, and some of what it was given or asked about was not as it should be.
+const COMPLAINTS: u8 = 1;
+/// Exit code where the command could not do its work.
 const TROUBLE: u8 = 2;
 
-/// Look at a frontier and try its rules
+/// Look after a frontier: what is in it, what goes in and out, and its rules
+///
+/// A store is named by its URL, such as disk:crawl for the folder `crawl`. It has one or more crawls; commands mean
+/// the one called `default` unless `--crawl` names another. `admit` makes what is not there yet.
+///
+/// Times are written as 2026-05-01T12:00:00Z, or as a duration from now, such as 90s or 2h.
+///
+/// Exit code 0: done. 1: done, with complaints (bad lines, refused URLs, stale leases, nothing known of what was asked about).
+/// 2: it could not be done.
 #[derive(Args)]
+#[command(after_help = "\
+Examples:
+  trapline frontier --store disk:crawl admit < seeds.txt
+  trapline frontier --store disk:crawl stats")]
 pub(crate) struct FrontierCommand {
+    /// The store, such as disk:PATH
+    #[arg(long, global = true, value_name = "URL")]
+    store: Option<String>,
+    /// The crawl
+    #[arg(long, global = true, value_name = "NAME", default_value = "default")]
+    crawl: String,
+    /// Print for programs: one JSON object a line
+    #[arg(long, global = true)]
+    json: bool,
     #[command(subcommand)]
     command: Command,
 }
 
 #[derive(Subcommand)]
 enum Command {
-    Replay(Replay),
+    Admit(admit::Admit),
+    Claim(claim::ClaimUrls),
+    Settle(settle::SettleLeases),
+    Stats(stats::ShowStats),
+    Queues(queues::Queues),
+    Queue(queues::ShowQueue),
+    Urls(urls::Urls),
+    Url(urls::ShowUrl),
+    Leases(leases::Leases),
+    Dead(dead::Dead),
+    Steer(steer::SteerCommand),
+    Replay(replay::Replay),
 }
 
-/// Play a trace script and compare what comes back
-///
-/// Runs the script in a fresh crawl (one partition) and prints each line with what really came back. The output is
-/// a script again: one that holds. Where it differs from what was expected, a comment says so. A store that keeps
-/// something is left without the crawl.
-///
-/// Exit code 0: all as expected. 1: something differed. 2: the script could not be read or run.
-#[derive(Args)]
-#[command(after_help = "\
-Examples:
-  trapline frontier replay lease.trace --store memory:
-  trapline frontier replay crash.trace --store disk:/tmp/trial
-  echo '0 admit http://a.example/1 -> added' | trapline frontier replay -
+/// How a command ended that could do its work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ended {
+    Well,
+    WithComplaints,
+}
 
-A script is a list of settings and of lines TIME VERB ARGUMENTS -> EXPECTED:
-  set delay 0
-  0   admit  http://a.example/1         -> added
-  0   claim  1                          -> http://a.example/1
-  1s  settle http://a.example/1 done    -> done
-  1s  queue  a.example                  -> state=empty done=1
-The manual's page on traces (docs/manual/traces.md) has the whole language.")]
-struct Replay {
-    /// The script; `-` reads standard input
-    file: PathBuf,
-    /// The store to play it on
-    #[arg(long, value_name = "URL", default_value = "memory:")]
-    store: String,
+impl Ended {
+    fn and(self, other: Self) -> Self {
+        if self == Self::Well { other } else { self }
+    }
 }
 
 pub(crate) fn run(command: &FrontierCommand) -> ExitCode {
-    let Command::Replay(replay) = &command.command;
-    match replay.run(&mut std::io::stdout().lock()) {
-        Ok(0) => ExitCode::SUCCESS,
-        Ok(_) => ExitCode::from(DIFFERENT),
+    let (name, ended) = command.run();
+    match ended {
+        Ok(Ended::Well) => ExitCode::SUCCESS,
+        Ok(Ended::WithComplaints) => ExitCode::from(COMPLAINTS),
         Err(message) => {
-            eprintln!("trapline frontier replay: {message}");
+            complain(&format!("trapline frontier {name}: {message}"));
             ExitCode::from(TROUBLE)
         }
     }
 }
 
-impl Replay {
-    /// Answers how many lines differed.
-    fn run(&self, out: &mut impl Write) -> Result<usize, String> {
-        let Opened { store, reopen } = store_url::open(&self.store)?;
-        let keeps = reopen.is_some();
-        let text = read(&self.file)?;
-        let name = self.file.display();
-        let script = script::parse(&text).map_err(|error| format!("{name}: {error}"))?;
-        if let Some((step, word)) = reopens(&script).filter(|_| !keeps) {
-            let error = RunError::KeepsNothing(word);
-            return Err(format!("{name}: line {}: {error}", step.line));
-        }
-        // A reader that has seen enough closes the pipe; that is no trouble of ours.
-        let mut print = |line: &str| {
-            let _ = writeln!(out, "{line}");
+impl FrontierCommand {
+    /// The subcommand's name, and what came of it.
+    fn run(&self) -> (&'static str, Result<Ended, String>) {
+        let at = Address { store: self.store.as_deref(), crawl: &self.crawl };
+        let mut out = Output::new(self.json);
+        let (name, ended) = match &self.command {
+            Command::Admit(admit) => ("admit", admit.run(at, &mut out)),
+            Command::Claim(claim) => ("claim", claim.run(at, &mut out)),
+            Command::Settle(settle) => ("settle", settle.run(at, &mut out)),
+            Command::Stats(stats) => ("stats", stats.run(at, &mut out)),
+            Command::Queues(queues) => ("queues", queues.run(at, &mut out)),
+            Command::Queue(queue) => ("queue", queue.run(at, &mut out)),
+            Command::Urls(urls) => ("urls", urls.run(at, &mut out)),
+            Command::Url(url) => ("url", url.run(at, &mut out)),
+            Command::Leases(leases) => ("leases", leases.run(at, &mut out)),
+            Command::Dead(dead) => ("dead", dead.run(at, &mut out)),
+            Command::Steer(steer) => ("steer", steer.run(at, &mut out)),
+            Command::Replay(replay) => ("replay", replay.run(at.store, &mut std::io::stdout().lock())),
         };
-        for (name, value) in &script.settings {
-            print(&format!("set {name} {value}"));
-        }
-        let crawl = pollster::block_on(free_name(&*store)).map_err(|error| error.to_string())?;
-        let played = async {
-            let player = Player::start(store, &crawl, &script.settings).await?;
-            script::run_by(player, &script, reopen, |step, answer, _| print(&step.describe(answer))).await
-        };
-        let played = pollster::block_on(played).map_err(|error| format!("{name}: {error}"));
-        if keeps {
-            let store = store_url::open(&self.store)?.store;
-            let delete = Steer::Crawl(CrawlChange::Delete);
-            let deleted = pollster::block_on(store.steer(&crawl, Timestamp::ZERO, delete));
-            deleted.map_err(|error| error.to_string())?;
-        }
-        let different = played?;
-        let compared = script.steps.iter().filter(|step| step.expected.is_some()).count();
-        let lines = |count| if count == 1 { "1 line".to_owned() } else { format!("{count} lines") };
-        if different == 0 {
-            eprintln!("{name}: {} played, {compared} compared, all as expected", lines(script.steps.len()));
-        } else {
-            eprintln!("{name}: {} of {compared} compared differed", lines(different));
-        }
-        Ok(different)
+        let printed = out.finish();
+        (name, ended.and_then(|ended| printed.map(|()| ended)))
     }
 }
 
-/// A name that no crawl of the store has.
-async fn free_name(store: &dyn Store) -> Result<String, StoreError> {
-    let mut name = "trace".to_owned();
-    for number in 2_u64.. {
-        match store.stats(&name, Timestamp::ZERO).await {
-            Err(error) if error.kind() == ErrorKind::NotFound => break,
-            Err(error) => return Err(error),
-            Ok(_) => name = format!("trace-{number}"),
-        }
-    }
-    Ok(name)
-}
-
-/// The first step that closes the store, which the memory store cannot survive.
-fn reopens(script: &Script) -> Option<(&Step, &'static str)> {
-    script.steps.iter().find_map(|step| match step.verb {
-        Verb::Restart => Some((step, "restart")),
-        Verb::Crash => Some((step, "crash")),
-        _ => None,
-    })
-}
-
-fn read(file: &Path) -> Result<String, String> {
-    let mut bytes = Vec::new();
-    if file == Path::new("-") {
-        std::io::stdin()
-            .lock()
-            .read_to_end(&mut bytes)
-            .map_err(|error| format!("cannot read standard input: {error}"))?;
-    } else {
-        bytes = std::fs::read(file).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
-    }
-    String::from_utf8(bytes).map_err(|error| {
-        let valid = error.utf8_error().valid_up_to();
-        let line = error.as_bytes()[..valid].iter().filter(|byte| **byte == b'\n').count() + 1;
-        format!("{}: line {line}: expected text in UTF-8", file.display())
-    })
+/// Nobody may be listening, and that is no reason to stop.
+fn complain(message: &str) {
+    use std::io::Write;
+    let lines: Vec<_> = message.split('\n').map(output::plain).collect();
+    let _ = writeln!(std::io::stderr(), "{}", lines.join("\n"));
 }

@@ -28,6 +28,14 @@ pub(crate) fn open(url: &str) -> Result<Opened, String> {
     }
 }
 
+/// The folder that a URL names, if it names one.
+pub(crate) fn folder(url: &str) -> Option<&str> {
+    match parse(url) {
+        Ok(StoreUrl::Disk(path)) => Some(path),
+        Ok(StoreUrl::Memory) | Err(_) => None,
+    }
+}
+
 /// The stores that a simulation is to have, each like the one that a URL names, fresh and empty.
 pub(crate) fn stores(url: &str) -> Result<Box<dyn Stores>, String> {
     match parse(url)? {

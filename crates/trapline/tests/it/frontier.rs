@@ -3,6 +3,8 @@
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
 
+use crate::folder::Folder;
+
 fn replay(script: &[u8], arguments: &[&str]) -> Output {
     let mut child = Command::new(env!("CARGO_BIN_EXE_trapline"))
         .args(["frontier", "replay", "-"])
@@ -97,28 +99,9 @@ fn a_missing_file_is_named() {
     assert_eq!(output.status.code(), Some(2));
 }
 
-/// A folder for a store, gone with its test.
-struct Folder(std::path::PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Self {
-        Self(std::env::temp_dir().join(format!("trapline-frontier-{name}-{}", std::process::id())))
-    }
-
-    fn url(&self) -> String {
-        format!("disk:{}", self.0.display())
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
 #[test]
 fn a_script_may_restart_and_crash_a_disk_store_and_leaves_it_as_it_was() {
-    let folder = Folder::new("restart");
+    let folder = Folder::new("replay-restart");
     let script = "set delay 0\n\
                   0 admit http://a.example/1 -> added\n\
                   0 restart -> ok\n\
@@ -141,13 +124,13 @@ fn a_script_may_restart_and_crash_a_disk_store_and_leaves_it_as_it_was() {
 
 #[test]
 fn a_folder_that_is_no_store_is_refused() {
-    let folder = Folder::new("stranger");
-    std::fs::create_dir(&folder.0).unwrap();
-    std::fs::write(folder.0.join("thesis.txt"), "precious").unwrap();
+    let folder = Folder::new("replay-stranger");
+    std::fs::create_dir(&folder.path).unwrap();
+    std::fs::write(folder.path.join("thesis.txt"), "precious").unwrap();
     let error = format!(
         "trapline frontier replay: disk store: cannot open `{}`: it is no store, but has `thesis.txt` in it; choose an empty \
          folder or a new one\n",
-        folder.0.display()
+        folder.path.display()
     );
     check("", &["--store", &folder.url()], 2, "", &error);
 }

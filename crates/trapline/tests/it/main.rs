@@ -1,6 +1,8 @@
 //! What the built binary does, seen from outside: arguments and standard input in, output and exit code out.
 
 mod demo;
+mod folder;
 mod frontier;
+mod operate;
 mod sim;
 mod url;

@@ -1,0 +1,150 @@
+//! How answers are printed: as tables for people, or as one JSON object a line for programs.
+//!
+//! A row is a list of names and values, in order. What a table has no room for is only in the JSON.
+
+use std::io::{self, BufWriter, Stdout, Write};
+
+use serde_json::Value;
+
+/// One thing that is told of, value by value.
+pub(super) type Row = Vec<(&'static str, Value)>;
+
+/// Standard output.
+pub(super) struct Output {
+    json: bool,
+    out: BufWriter<Stdout>,
+    /// Set once nothing can be written any more.
+    failed: Option<io::Error>,
+    /// How wide the columns of the table were so far; empty before its head.
+    widths: Vec<usize>,
+}
+
+impl Output {
+    pub(super) fn new(json: bool) -> Self {
+        Self { json, out: BufWriter::new(io::stdout()), failed: None, widths: Vec::new() }
+    }
+
+    /// Whether nobody reads on.
+    pub(super) fn is_closed(&self) -> bool {
+        self.failed.is_some()
+    }
+
+    /// Prints more rows of a table that has these columns.
+    pub(super) fn rows(&mut self, columns: &[&str], rows: &[Row]) {
+        if self.json {
+            return rows.iter().for_each(|row| self.object(row));
+        }
+        let mut cells: Vec<Vec<String>> = Vec::new();
+        if self.widths.is_empty() && !rows.is_empty() {
+            self.widths = vec![0; columns.len()];
+            cells.push(columns.iter().map(|name| name.to_uppercase().replace('_', " ")).collect());
+        }
+        cells.extend(rows.iter().map(|row| columns.iter().map(|name| cell_of(row, name)).collect()));
+        for line in &cells {
+            for (width, cell) in self.widths.iter_mut().zip(line) {
+                *width = (*width).max(cell.chars().count());
+            }
+        }
+        for line in &cells {
+            let padded = line.iter().zip(&self.widths).map(|(cell, width)| format!("{cell:<width$}"));
+            let padded = padded.collect::<Vec<_>>().join("  ");
+            self.line(padded.trim_end());
+        }
+    }
+
+    /// Prints one thing, a line for each of its values, and for each of several.
+    pub(super) fn card(&mut self, row: &Row) {
+        if self.json {
+            return self.object(row);
+        }
+        let width = row.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+        for (name, value) in row {
+            let values = match value {
+                Value::Array(values) if !values.is_empty() => values.as_slice(),
+                value => std::slice::from_ref(value),
+            };
+            let mut name = name.replace('_', " ");
+            for value in values {
+                self.line(format!("{name:<width$}  {}", cell(value)).trim_end());
+                name.clear();
+            }
+        }
+    }
+
+    /// Prints one JSON object, whatever was asked for.
+    pub(super) fn object(&mut self, row: &Row) {
+        let pairs: Vec<_> = row.iter().map(|(name, value)| format!("\"{name}\":{value}")).collect();
+        self.line(&format!("{{{}}}", pairs.join(",")));
+    }
+
+    /// Prints a sentence, for people only.
+    pub(super) fn say(&mut self, sentence: &str) {
+        if !self.json {
+            self.line(sentence);
+        }
+    }
+
+    fn line(&mut self, line: &str) {
+        if self.failed.is_none() {
+            self.failed = writeln!(self.out, "{line}").err();
+        }
+    }
+
+    /// Ends printing. That somebody has read enough is no failure.
+    pub(super) fn finish(mut self) -> Result<(), String> {
+        let failed = self.failed.take().or_else(|| self.out.flush().err());
+        match failed.filter(|error| error.kind() != io::ErrorKind::BrokenPipe) {
+            None => Ok(()),
+            Some(error) => {
+                Err(format!("cannot write to standard output: {error}; what was asked for is done"))
+            }
+        }
+    }
+}
+
+fn cell_of(row: &Row, column: &str) -> String {
+    row.iter().find(|(name, _)| *name == column).map_or_else(|| "-".to_owned(), |(_, value)| cell(value))
+}
+
+/// A value as people read it.
+fn cell(value: &Value) -> String {
+    match value {
+        Value::Null => "-".to_owned(),
+        Value::Bool(yes) => (if *yes { "yes" } else { "no" }).to_owned(),
+        Value::String(text) => plain(text),
+        Value::Array(values) if values.is_empty() => "-".to_owned(),
+        Value::Object(pairs) if pairs.is_empty() => "-".to_owned(),
+        Value::Array(values) => values.iter().map(cell).collect::<Vec<_>>().join(", "),
+        Value::Object(pairs) => {
+            let pairs = pairs.iter().map(|(name, value)| format!("{}: {}", plain(name), cell(value)));
+            pairs.collect::<Vec<_>>().join(", ")
+        }
+        Value::Number(number) => number.to_string(),
+    }
+}
+
+/// Text from the web must not steer the terminal.
+pub(super) fn plain(text: &str) -> String {
+    let harmless = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
+    text.chars().map(harmless).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn values_are_told_in_words_and_cannot_steer_the_terminal() {
+        let check = |value: Value, expected: &str| assert_eq!(cell(&value), expected);
+        check(json!(null), "-");
+        check(json!(true), "yes");
+        check(json!(12), "12");
+        check(json!({"pending": 1, "leased": 2}), "leased: 2, pending: 1");
+        check(json!(["a", "b"]), "a, b");
+        check(json!([]), "-");
+        check(json!({}), "-");
+        check(json!("a\u{1b}[2Jb\n"), "a\\u{1b}[2Jb\\n");
+    }
+}
