@@ -283,11 +283,11 @@ fn a_store_that_another_process_holds_is_left_to_it() {
 #[test]
 fn work_over_more_urls_than_a_step_is_waited_for() {
     let folder = Folder::new("many");
-    let urls: String = (0..12_000).map(|n| format!("http://a.example/{}/{n}\n", n % 3)).collect();
-    assert_eq!(ask(&folder, &["admit"], &urls, 0)[0]["added"], 12_000);
+    let urls: String = (0..30_000).map(|n| format!("http://a.example/{}/{n}\n", n % 3)).collect();
+    assert_eq!(ask(&folder, &["admit"], &urls, 0)[0]["added"], 30_000);
     let purged = ask(&folder, &["steer", "queue", "a.example", "purge", "--pattern", "*/2/*"], "", 0);
-    assert_eq!(purged[0]["affected"], 4_000);
-    assert_eq!(ask(&folder, &["urls"], "", 0).len(), 8_000);
+    assert_eq!(purged[0]["affected"], 10_000);
+    assert_eq!(ask(&folder, &["urls"], "", 0).len(), 20_000);
     ask(&folder, &["steer", "queue", "a.example", "delete"], "", 0);
     assert_eq!(ask(&folder, &["stats"], "", 0)[0]["urls"]["pending"], 0);
 }
