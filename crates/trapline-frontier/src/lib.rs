@@ -8,6 +8,7 @@
 
 mod engine;
 mod frontier;
+mod library;
 mod memory;
 mod pattern;
 pub mod payload;
@@ -23,6 +24,7 @@ mod verbs;
 
 pub use engine::Engine;
 pub use frontier::{Frontier, FrontierBuilder};
+pub use library::Library;
 pub use memory::MemoryStore;
 pub use pattern::Pattern;
 #[cfg(feature = "planted")]

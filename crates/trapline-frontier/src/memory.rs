@@ -62,7 +62,7 @@ impl Store for MemoryStore {
         now: Timestamp,
         batch: Vec<Settlement>,
     ) -> Result<Vec<Settled>, StoreError> {
-        self.engine()?.settle(crawl, now, batch)
+        self.engine()?.settle(crawl, now, &batch)
     }
 
     async fn steer(&self, crawl: &str, now: Timestamp, steer: Steer) -> Result<Steered, StoreError> {

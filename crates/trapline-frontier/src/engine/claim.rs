@@ -1,15 +1,16 @@
 //! `claim`: which URLs are fetched next.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use trapline_core::Timestamp;
+use trapline_core::{Request, Timestamp};
 
 use super::WARMED_MAX;
 use super::crawl::{Crawl, Grant};
 use super::line::{Next, Turn};
 use super::moment::Moment;
+use super::payloads::Handed;
 use super::queues::QueueId;
 use super::timers::Event;
 use super::urls::{EntryId, State};
@@ -21,6 +22,13 @@ use crate::verbs::{Lease, LeaseId, Want};
 /// back at once (`lease=0` without `max_deliveries`) comes to an end.
 pub(super) const GRANTS_MAX: usize = 1_000_000;
 
+/// What a claim granted.
+pub(super) struct Granted {
+    pub(super) leases: Vec<Lease>,
+    /// Where their requests are, if they were not read.
+    pub(super) unread: Vec<u64>,
+}
+
 /// One claim of a crawl under way.
 pub(super) struct Round<'a> {
     want: &'a Want,
@@ -28,6 +36,7 @@ pub(super) struct Round<'a> {
     pub(super) urls: usize,
     pub(super) queues: Option<usize>,
     pub(super) leases: Vec<Lease>,
+    unread: Vec<u64>,
     /// How much each queue has given, where a bound asks for it.
     given: BTreeMap<QueueId, usize>,
     /// Queues taken out of line for the rest of the claim: excluded, or at their bound.
@@ -38,7 +47,7 @@ pub(super) struct Round<'a> {
 
 impl Crawl {
     /// Grants up to what is wanted, each under the next number of `last_lease`.
-    pub(super) fn claim(&mut self, want: &Want, last_lease: &mut u64) -> Vec<Lease> {
+    pub(super) fn claim(&mut self, want: &Want, last_lease: &mut u64) -> Granted {
         self.warm_claim(want);
         let mut round = self.begin_round(want);
         let spread = want.min_queues.map(|queues| (want.urls / queues.max(1)).max(1));
@@ -75,6 +84,7 @@ impl Crawl {
             urls: want.urls.min(GRANTS_MAX),
             queues: want.queues,
             leases: Vec::new(),
+            unread: Vec::new(),
             given: BTreeMap::new(),
             aside: BTreeSet::new(),
             per_queue: want.per_queue.unwrap_or(usize::MAX),
@@ -88,7 +98,7 @@ impl Crawl {
     }
 
     /// Ends a claim, and answers what it granted.
-    pub(super) fn end_round(&mut self, round: Round<'_>) -> Vec<Lease> {
+    pub(super) fn end_round(&mut self, round: Round<'_>) -> Granted {
         for queue in round.aside {
             self.stand_up(queue);
         }
@@ -100,7 +110,7 @@ impl Crawl {
         {
             self.state = CrawlState::Paused;
         }
-        round.leases
+        Granted { leases: round.leases, unread: round.unread }
     }
 
     /// Takes a queue out of line for the rest of the claim.
@@ -221,12 +231,19 @@ impl Crawl {
         if round.counts() {
             *round.given.entry(id).or_default() += 1;
         }
+        let request = match self.urls.hand(entry_id) {
+            Handed::Read(request) => request,
+            Handed::Unread(place) => {
+                round.unread.push(place);
+                unread_request()
+            }
+        };
         round.leases.push(Lease {
             id: LeaseId(lease),
             crawl: Arc::clone(&self.name),
             key: Arc::clone(&queue.key),
             identity,
-            request: self.urls.request(entry_id),
+            request,
             deadline: deadline.at,
             delivery: more.expiries.saturating_add(1),
             retries: more.retries,
@@ -263,6 +280,12 @@ impl Crawl {
         let early = u64::from(self.planted.is(Fault::ExpiryEarly));
         Moment { at: Timestamp::from_millis(deadline.at.as_millis().saturating_sub(early)), ..deadline }
     }
+}
+
+/// In a lease, until its own request is read.
+fn unread_request() -> Arc<Request> {
+    static UNREAD: LazyLock<Arc<Request>> = LazyLock::new(|| Arc::new(Request::get("")));
+    Arc::clone(&UNREAD)
 }
 
 impl Round<'_> {

@@ -16,9 +16,11 @@ use super::jobs::Jobs;
 use super::line::Lines;
 use super::moment::{Moment, Rank};
 use super::order::place_behind_all;
+use super::payloads::Payloads;
 use super::queues::{Queue, QueueId, Queues};
 use super::timers::{Event, Timers};
 use super::urls::{Band, EntryId, State, Urls};
+use crate::library::Library;
 use crate::planted::{Fault, Planted};
 use crate::report::{CrawlState, UrlState};
 use crate::settings::{Order, Settings};
@@ -100,9 +102,15 @@ pub(super) struct StoredNote {
 }
 
 impl Crawl {
-    pub(super) fn new(name: Arc<str>, now: Timestamp, new: NewCrawl, planted: Planted) -> Self {
+    pub(super) fn new(
+        name: Arc<str>,
+        now: Timestamp,
+        new: NewCrawl,
+        library: Option<Arc<dyn Library>>,
+        planted: Planted,
+    ) -> Self {
         let seed = u64::from_le_bytes(new.key.as_bytes()[..8].try_into().expect("a key has 32 bytes"));
-        let mut urls = Urls::default();
+        let mut urls = Urls::new(Payloads::new(library));
         if let Some(most) = new.settings.max_urls {
             urls.reserve(most);
         }

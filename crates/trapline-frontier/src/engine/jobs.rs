@@ -133,7 +133,7 @@ impl Crawl {
                     && state.is_pending()
                     && self.urls.live(id).admitted() <= before
                     && !self.is_gone(id)
-                    && pattern.matches(self.urls.url(id));
+                    && pattern.matches(&self.urls.url(id));
                 if meant {
                     self.drop_entry(id);
                     self.supply(*queue, None);

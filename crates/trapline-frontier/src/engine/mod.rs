@@ -21,6 +21,7 @@ mod moment;
 mod more;
 mod order;
 mod passing;
+mod payloads;
 mod queues;
 mod scan;
 mod serving;
@@ -35,11 +36,12 @@ use std::sync::Arc;
 
 use trapline_core::{Candidate, KEY_BYTES_MAX, Timestamp};
 
+use crate::library::Library;
 use crate::planted::Planted;
 use crate::report::{Page, Scan, Stats};
 use crate::store::{ErrorKind, StoreError};
 use crate::verbs::{Admission, Claimed, CrawlChange, NewCrawl, Settled, Settlement, Steer, Steered, Want};
-use claim::GRANTS_MAX;
+use claim::{GRANTS_MAX, Granted};
 use crawl::Crawl;
 
 /// All crawls of a store: the six verbs without a lock around them, for stores that add their own.
@@ -55,6 +57,10 @@ pub struct Engine {
     last_lease: u64,
     /// The crawl that was served last by a claim from any.
     last_served: Option<Arc<str>>,
+    /// Where requests are kept, if not here.
+    library: Option<Arc<dyn Library>>,
+    /// Where the requests of the latest claim are, if they were not read.
+    unread: Vec<u64>,
     planted: Planted,
 }
 
@@ -67,7 +73,28 @@ impl Default for Engine {
 impl Engine {
     /// An engine without crawls, for a store that messages call so.
     pub fn named(store: &'static str) -> Self {
-        Self { store, crawls: BTreeMap::new(), last_lease: 0, last_served: None, planted: Planted::default() }
+        Self {
+            store,
+            crawls: BTreeMap::new(),
+            last_lease: 0,
+            last_served: None,
+            library: None,
+            unread: Vec::new(),
+            planted: Planted::default(),
+        }
+    }
+
+    /// The same, which keeps no requests but leaves them to a library.
+    ///
+    /// The leases it grants have requests without a URL: where the real ones are says [`Engine::take_unread`].
+    pub fn with_library(store: &'static str, library: Arc<dyn Library>) -> Self {
+        Self { library: Some(library), ..Self::named(store) }
+    }
+
+    /// Where the library has the requests of the leases that were granted last, in their order. Empty without a
+    /// library.
+    pub fn take_unread(&mut self) -> Vec<u64> {
+        std::mem::take(&mut self.unread)
     }
 
     #[cfg(feature = "planted")]
@@ -117,7 +144,8 @@ impl Engine {
             return Err(StoreError::no_crawl(self.store, "claim", name));
         };
         crawl.advance(now);
-        let leases = crawl.claim(want, &mut self.last_lease);
+        let Granted { leases, unread } = crawl.claim(want, &mut self.last_lease);
+        self.unread = unread;
         let next = if leases.len() < want.urls { crawl.next_event() } else { None };
         Ok(Claimed { leases, next, exhausted: crawl.is_exhausted() })
     }
@@ -159,14 +187,17 @@ impl Engine {
         }
 
         let mut claimed = Claimed { exhausted: true, ..Claimed::default() };
-        let mut granted = Vec::new();
+        let (mut granted, mut unread) = (Vec::new(), Vec::new());
         for (round, crawl) in turns {
-            granted.push(crawl.end_round(round).into_iter());
+            let ended = crawl.end_round(round);
+            granted.push(ended.leases.into_iter());
+            unread.push(ended.unread.into_iter());
             claimed.exhausted &= crawl.is_exhausted();
             if order.len() < want.urls {
                 claimed.next = [claimed.next, crawl.next_event()].into_iter().flatten().min();
             }
         }
+        self.unread = order.iter().filter_map(|turn| unread[*turn].next()).collect();
         claimed.leases = order.into_iter().filter_map(|turn| granted[turn].next()).collect();
         claimed
     }
@@ -176,14 +207,14 @@ impl Engine {
         &mut self,
         crawl: &str,
         now: Timestamp,
-        batch: Vec<Settlement>,
+        batch: &[Settlement],
     ) -> Result<Vec<Settled>, StoreError> {
         let store = self.store;
         let crawl = self.crawl(crawl, "settle")?;
         crawl.advance(now);
         check_room(store, crawl, batch.iter().map(|settlement| settlement.links.len()).sum(), "settle")?;
-        crawl.warm_settle(&batch);
-        Ok(batch.into_iter().map(|settlement| crawl.settle(settlement)).collect())
+        crawl.warm_settle(batch);
+        Ok(batch.iter().map(|settlement| crawl.settle(settlement)).collect())
     }
 
     /// See [`Store::steer`](crate::Store::steer).
@@ -233,7 +264,7 @@ impl Engine {
             ));
         }
         let name: Arc<str> = Arc::from(name);
-        self.crawls.insert(Arc::clone(&name), Crawl::new(name, now, new, self.planted));
+        self.crawls.insert(Arc::clone(&name), Crawl::new(name, now, new, self.library.clone(), self.planted));
         Ok(Steered { affected: 1, job: None })
     }
 

@@ -215,7 +215,7 @@ fn place(setting: Setting, urls: &Urls, id: EntryId) -> u64 {
 
 fn spot(setting: Setting, urls: &Urls, id: EntryId) -> Spot {
     let live = urls.live(id);
-    let text = (setting == Setting::Date && live.band == Band::Fresh).then(|| Arc::from(urls.url(id)));
+    let text = (setting == Setting::Date && live.band == Band::Fresh).then(|| Arc::from(&*urls.url(id)));
     let place = place(setting, urls, id);
     Spot { class: urls[id].class, band: live.band, place, text, admitted: live.admitted() }
 }

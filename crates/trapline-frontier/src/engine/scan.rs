@@ -52,7 +52,7 @@ impl Crawl {
                             && queue.is_none_or(|queue| queue == Some(entry.queue))
                             && state.is_none_or(|state| state == entry.state().public())
                             && !self.is_gone(id)
-                            && pattern.as_ref().is_none_or(|pattern| pattern.matches(self.urls.url(id)));
+                            && pattern.as_ref().is_none_or(|pattern| pattern.matches(&self.urls.url(id)));
                         fits.then(|| self.entry_report(id))
                     },
                     limit,

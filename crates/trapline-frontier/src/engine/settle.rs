@@ -15,7 +15,7 @@ use crate::verbs::{Answer, Outcome, PageRecord, Settled, Settlement, Visit};
 
 impl Crawl {
     /// First the URL takes its new state, then the links are admitted, then its queue finds its state.
-    pub(super) fn settle(&mut self, settlement: Settlement) -> Settled {
+    pub(super) fn settle(&mut self, settlement: &Settlement) -> Settled {
         let lease = settlement.lease.0;
         let Some(grant) = self.leases.get(&lease).filter(|grant| !self.is_gone(grant.entry)) else {
             if self.planted.is(Fault::StaleAccepted) {
@@ -31,12 +31,12 @@ impl Crawl {
             matches!(settlement.outcome, Outcome::Done { .. } | Outcome::Retry { .. } | Outcome::Dead { .. });
         let delay = settlement.delay.or_else(|| paced.then(|| self.queues[queue].delay(&self.settings)));
 
-        let (answer, refund) = self.conclude(entry, lease, settlement.outcome);
+        let (answer, refund) = self.conclude(entry, lease, &settlement.outcome);
         if let Some(delay) = delay {
             self.pace(queue, granted, delay);
         }
-        for note in settlement.notes {
-            self.write_note(note);
+        for note in &settlement.notes {
+            self.write_note(note.clone());
         }
         let lost = usize::from(self.planted.is(Fault::LinkLost));
         let links = settlement.links.iter().skip(lost).map(|link| self.admit(link, Some(queue))).collect();
@@ -65,9 +65,9 @@ impl Crawl {
     }
 
     /// The URL takes its new state. Answers also whether its cost is given back.
-    fn conclude(&mut self, id: EntryId, lease: u64, outcome: Outcome) -> (Answer, bool) {
+    fn conclude(&mut self, id: EntryId, lease: u64, outcome: &Outcome) -> (Answer, bool) {
         if let Outcome::Renew { lease: lasts } = outcome {
-            self.renew(lease, lasts);
+            self.renew(lease, *lasts);
             return (Answer::Renewed, false);
         }
         self.leave(id);
@@ -83,7 +83,7 @@ impl Crawl {
             Outcome::Done { visit, next } => {
                 self.fetched += 1;
                 self.bytes = self.bytes.saturating_add(visit.bytes);
-                self.record_visit(id, visit, next);
+                self.record_visit(id, visit, *next);
                 match next.filter(|_| !self.planted.is(Fault::VisitForgotten)) {
                     Some(at) => self.schedule(id, at, State::Revisiting),
                     None => self.enter(id, State::Done),
@@ -92,7 +92,7 @@ impl Crawl {
             }
             Outcome::Retry { at } => {
                 self.penalize(id);
-                let rank = self.draw();
+                let (at, rank) = (*at, self.draw());
                 if at > self.now {
                     self.urls.more_mut(id).due = Moment { at, rank };
                     self.enter(id, State::Retrying);
@@ -105,13 +105,13 @@ impl Crawl {
             Outcome::Dead { reason } => {
                 self.penalize(id);
                 let rank = self.draw();
-                self.dead_letters.insert(id, Death { reason, at: self.now, rank });
+                self.dead_letters.insert(id, Death { reason: reason.clone(), at: self.now, rank });
                 self.enter(id, State::Dead);
                 (Answer::Dead, false)
             }
             Outcome::Disregard { reason } => {
                 if !reason.is_empty() {
-                    self.disregards.insert(id, reason);
+                    self.disregards.insert(id, reason.clone());
                 }
                 self.enter(id, State::Disregarded);
                 (Answer::Disregarded, true)
@@ -133,17 +133,17 @@ impl Crawl {
         }
     }
 
-    fn record_visit(&mut self, id: EntryId, visit: Visit, next: Option<Timestamp>) {
+    fn record_visit(&mut self, id: EntryId, visit: &Visit, next: Option<Timestamp>) {
         let visits = self.urls.visits(id).saturating_add(1);
         self.urls.set_visits(id, visits);
         let last = self.urls.more(id).page.as_deref();
         // A visit that left nothing and will not be repeated is remembered by the URL's state alone.
-        if visit == Visit::default() && next.is_none() && last.is_none() {
+        if *visit == Visit::default() && next.is_none() && last.is_none() {
             return;
         }
         let changed = last.is_some_and(|last| last.visit.digest != visit.digest);
         let changes = last.map_or(0, |last| last.changes).saturating_add(u32::from(changed));
-        let page = PageRecord { visited: self.now, visit, visits, changes, next };
+        let page = PageRecord { visited: self.now, visit: visit.clone(), visits, changes, next };
         self.urls.more_mut(id).page = Some(Arc::new(page));
     }
 

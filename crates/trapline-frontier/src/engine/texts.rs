@@ -12,14 +12,11 @@ use crate::payload;
 
 /// Where a text lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct TextId(u32);
+pub(super) struct TextId(pub(super) u32);
 
 impl TextId {
     /// Set in the numbers of long texts.
     const LONG: u32 = 1 << 31;
-
-    /// No text.
-    pub(super) const NONE: Self = Self(u32::MAX);
 }
 
 /// Texts lie at multiples of this many bytes, so that 31 bits reach through 16 GiB.

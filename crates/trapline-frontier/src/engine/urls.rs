@@ -2,11 +2,12 @@
 //!
 //! An entry is spread out by how long its parts are needed. The [`Record`] stays as long as the URL is known; the
 //! [`Live`] part while it is pending or leased; what few entries have is [`More`], found when the record says so.
-//! The request lies with the [`Texts`].
+//! The request lies with the [`Payloads`].
 //!
 //! Usually a URL has one entry. `dont_filter` gives it further ones, chained from the newest to the oldest.
 //! What an entry's state means for its queue is decided elsewhere; here entries are only kept and found.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use trapline_core::{Identity, Request, Timestamp};
@@ -15,8 +16,8 @@ use super::chunks::Chunks;
 use super::index::Index;
 use super::moment::{Moment, Rank};
 use super::more::{More, Mores};
+use super::payloads::{Handed, Payloads, Place};
 use super::queues::QueueId;
-use super::texts::{TextId, Texts};
 use crate::report::{Memory, UrlState};
 
 /// Where an entry lies.
@@ -86,11 +87,11 @@ pub(super) enum Band {
     Fresh,
 }
 
-/// What is remembered of a URL as long as it is known. Its fields are of four bytes so that it has 36.
+/// What is remembered of a URL as long as it is known. Its fields are of four bytes so that it has 40.
 #[derive(Debug)]
 pub(super) struct Record {
     identity: [u32; 4],
-    text: TextId,
+    request: Place,
     pub(super) queue: QueueId,
     pub(super) cost: u32,
     /// Where its live part lies, if it has one; in a free slot, the next free one.
@@ -187,28 +188,26 @@ pub(super) struct Urls {
     live: Chunks<Live>,
     free_live: u32,
     more: Mores,
-    texts: Texts,
+    payloads: Payloads,
     seen: Index,
 }
 
 /// No live part.
 const NO_LIVE: u32 = u32::MAX;
 
-impl Default for Urls {
-    fn default() -> Self {
+impl Urls {
+    pub(super) fn new(payloads: Payloads) -> Self {
         Self {
             records: Chunks::default(),
             free: EntryId::NONE,
             live: Chunks::default(),
             free_live: NO_LIVE,
             more: Mores::default(),
-            texts: Texts::default(),
+            payloads,
             seen: Index::default(),
         }
     }
-}
 
-impl Urls {
     /// More than this is not set aside ahead of time, whatever is asked for: some 34 MiB. Growing costs little.
     const MOST_RESERVED: u64 = 1 << 22;
 
@@ -233,7 +232,7 @@ impl Urls {
     pub(super) fn add(&mut self, new: NewEntry<'_>, older: Option<EntryId>) -> EntryId {
         let record = Record {
             identity: words_of(new.identity),
-            text: self.texts.put(new.request),
+            request: self.payloads.put(new.request),
             queue: new.queue,
             cost: new.cost,
             live: NO_LIVE,
@@ -287,8 +286,8 @@ impl Urls {
         let record = &mut self[id];
         record.bits = State::Free as u8;
         record.live = next_free.0;
-        let text = std::mem::replace(&mut record.text, TextId::NONE);
-        self.texts.free(text);
+        let request = record.request;
+        self.payloads.free(request);
     }
 
     /// An entry takes a state on. Its live part goes when it has no use for it; one that needs it has it already.
@@ -410,11 +409,16 @@ impl Urls {
     }
 
     pub(super) fn request(&self, id: EntryId) -> Arc<Request> {
-        self.texts.request(self[id].text)
+        self.payloads.request(self[id].request)
     }
 
-    pub(super) fn url(&self, id: EntryId) -> &str {
-        self.texts.url(self[id].text)
+    /// The request, for a worker.
+    pub(super) fn hand(&self, id: EntryId) -> Handed {
+        self.payloads.hand(self[id].request)
+    }
+
+    pub(super) fn url(&self, id: EntryId) -> Cow<'_, str> {
+        self.payloads.url(self[id].request)
     }
 
     /// How many slots there are, free ones among them.
@@ -424,7 +428,7 @@ impl Urls {
 
     /// How many more URLs certainly fit.
     pub(super) fn room(&self) -> usize {
-        ((u32::MAX - 1 - self.slots()) as usize).min(self.texts.room())
+        ((u32::MAX - 1 - self.slots()) as usize).min(self.payloads.room())
     }
 
     /// When an entry that waits becomes due.
@@ -439,7 +443,7 @@ impl Urls {
         let mut seen = 0;
         for id in entries {
             let record = &self[*id];
-            seen ^= u32::from(self.texts.touch(record.text));
+            seen ^= u32::from(self.payloads.touch(record.request));
             if record.live != NO_LIVE {
                 seen ^= self.live[record.live as usize].after.0;
             }
@@ -453,7 +457,7 @@ impl Urls {
         memory.records += self.records.bytes() as u64;
         memory.pending += self.live.bytes() as u64;
         memory.rare += self.more.bytes() as u64;
-        memory.texts += self.texts.bytes() as u64;
+        memory.texts += self.payloads.bytes() as u64;
     }
 }
 
@@ -485,7 +489,7 @@ mod tests {
 
     #[test]
     fn a_state_is_read_as_it_was_written() {
-        let mut urls = Urls::default();
+        let mut urls = Urls::new(Payloads::new(None));
         let request = Request::get("http://a.example/");
         let (identity, queue) = (Identity(7), QueueId(0));
         let new = NewEntry { identity, request: &request, queue, deletions: 0, class: 0, cost: 0 };
@@ -502,7 +506,7 @@ mod tests {
     /// There may be hundreds of millions: growing one is a decision.
     #[test]
     fn records_and_live_parts_stay_small() {
-        assert_eq!(size_of::<Record>(), 36);
+        assert_eq!(size_of::<Record>(), 40);
         assert_eq!(size_of::<Live>(), 20);
     }
 }

@@ -43,7 +43,7 @@ impl Command {
             Self::Claim { crawl, now, want } => {
                 answers::claimed(&engine.claim(crawl.as_deref(), now, &want)?)
             }
-            Self::Settle { crawl, now, batch } => answers::settled(&engine.settle(&crawl, now, batch)?),
+            Self::Settle { crawl, now, batch } => answers::settled(&engine.settle(&crawl, now, &batch)?),
             Self::Steer { crawl, now, steer } => answers::steered(engine.steer(&crawl, now, steer)?),
             Self::Pass { crawl, now } => {
                 engine.stats(&crawl, now)?;

@@ -339,7 +339,7 @@ impl Store for DiskStore {
         batch: Vec<Settlement>,
     ) -> Result<Vec<Settled>, StoreError> {
         let draft = Draft::new(|bytes| message::settle(bytes, crawl, now, &batch));
-        let verb = |engine: &mut Engine| engine.settle(crawl, now, batch);
+        let verb = |engine: &mut Engine| engine.settle(crawl, now, &batch);
         let how = ("settle", Urgency::Work);
         let (answer, sequence) =
             self.act(how, (Some(crawl), now), draft, verb, |answers| answers::settled(answers))?;
