@@ -22,7 +22,7 @@ mod store;
 pub mod suite;
 mod verbs;
 
-pub use engine::Engine;
+pub use engine::{BadImage, Engine, Frame, Restore};
 pub use frontier::{Frontier, FrontierBuilder};
 pub use library::Library;
 pub use memory::MemoryStore;

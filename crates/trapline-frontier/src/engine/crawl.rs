@@ -36,7 +36,7 @@ pub(super) struct Crawl {
     /// The latest time seen. It never goes back.
     pub(super) now: Timestamp,
     /// The latest rank drawn.
-    rank: Rank,
+    pub(super) rank: Rank,
 
     pub(super) urls: Urls,
     pub(super) queues: Queues,
@@ -51,7 +51,7 @@ pub(super) struct Crawl {
     pub(super) disregards: BTreeMap<EntryId, String>,
     pub(super) notes: BTreeMap<String, StoredNote>,
     /// Which notes go when.
-    note_expiries: BTreeSet<(Timestamp, String)>,
+    pub(super) note_expiries: BTreeSet<(Timestamp, String)>,
     pub(super) jobs: Jobs,
     /// Whether purges and deletions have left entries behind that are not swept yet. If not, no entry can be gone,
     /// and nobody needs to look.

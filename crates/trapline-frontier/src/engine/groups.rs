@@ -49,6 +49,11 @@ pub(super) struct Groups {
 }
 
 impl Groups {
+    /// All of them, in the order of their numbers.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Group> {
+        self.groups.iter()
+    }
+
     /// The group of a name, made if there is none.
     pub(super) fn find_or_make(&mut self, name: &Arc<str>) -> GroupId {
         if let Some(id) = self.by_name.get(name) {

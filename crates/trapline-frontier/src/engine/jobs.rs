@@ -19,20 +19,20 @@ const STEP: u32 = 4096;
 /// All jobs of a crawl, the oldest first.
 #[derive(Debug, Default)]
 pub(super) struct Jobs {
-    jobs: BTreeMap<u64, Job>,
-    last: u64,
+    pub(super) jobs: BTreeMap<u64, Job>,
+    pub(super) last: u64,
 }
 
 #[derive(Debug)]
-struct Job {
-    task: Task,
+pub(super) struct Job {
+    pub(super) task: Task,
     /// What was admitted, or died, later is left alone.
-    before: Rank,
-    passed: u32,
-    total: u32,
+    pub(super) before: Rank,
+    pub(super) passed: u32,
+    pub(super) total: u32,
     /// Whether it goes round once more.
-    again: bool,
-    affected: u64,
+    pub(super) again: bool,
+    pub(super) affected: u64,
 }
 
 /// What a job does.

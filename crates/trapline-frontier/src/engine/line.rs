@@ -121,6 +121,17 @@ impl Line {
         Some(age)
     }
 
+    /// Lets a queue stand aside where it stood: among those of its generation, which has `ended` or is the present one.
+    pub(super) fn restore_aside(&mut self, turn: Turn, generation: u64, ended: Option<Moment>) {
+        match ended {
+            None => self.aside.insert(turn),
+            Some(since) => {
+                let returning = self.returning.entry(generation);
+                returning.or_insert_with(|| Returning { since, queues: BTreeSet::new() }).queues.insert(turn)
+            }
+        };
+    }
+
     /// All that stand aside come back, as of `since`.
     pub(super) fn reconsider(&mut self, generation: u64, since: Moment) {
         let queues = std::mem::take(&mut self.aside);
@@ -180,7 +191,7 @@ pub(super) struct Lines {
     /// empty, so that empty partitions cost nothing.
     occupied: Vec<u64>,
     /// The partition whose turn it is.
-    turn: usize,
+    pub(super) turn: usize,
 }
 
 impl Lines {

@@ -14,6 +14,7 @@ mod claim;
 mod crawl;
 mod fifo;
 mod groups;
+mod image;
 mod index;
 mod jobs;
 mod line;
@@ -44,6 +45,8 @@ use crate::verbs::{Admission, Claimed, CrawlChange, NewCrawl, Settled, Settlemen
 use claim::{GRANTS_MAX, Granted};
 use crawl::Crawl;
 
+pub use image::{BadImage, Frame, Restore};
+
 /// All crawls of a store: the six verbs without a lock around them, for stores that add their own.
 ///
 /// The same verbs at the same times give the same answers, so whoever keeps a log of them can make the same
@@ -61,6 +64,8 @@ pub struct Engine {
     library: Option<Arc<dyn Library>>,
     /// Where the requests of the latest claim are, if they were not read.
     unread: Vec<u64>,
+    /// An image of it that is being taken.
+    shot: Option<Box<image::Shot>>,
     planted: Planted,
 }
 
@@ -80,6 +85,7 @@ impl Engine {
             last_served: None,
             library: None,
             unread: Vec::new(),
+            shot: None,
             planted: Planted::default(),
         }
     }
@@ -243,7 +249,11 @@ impl Engine {
             CrawlChange::Note(note) => crawl.write_note(note),
             CrawlChange::Cancel(job) => affected = u64::from(crawl.cancel_job(job)),
             CrawlChange::Delete => {
-                self.crawls.remove(name);
+                if let Some((name, crawl)) = self.crawls.remove_entry(name)
+                    && let Some(shot) = &mut self.shot
+                {
+                    shot.keep(&name, crawl);
+                }
             }
             CrawlChange::Create(_) => {}
         }

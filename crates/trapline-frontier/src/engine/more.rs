@@ -46,12 +46,17 @@ impl More {
 #[derive(Debug, Default)]
 pub(super) struct Mores {
     /// Each with its entry; none in a free slot.
-    slots: Chunks<(EntryId, More)>,
+    pub(super) slots: Chunks<(EntryId, More)>,
     free: Vec<u32>,
     by_entry: Index,
 }
 
 impl Mores {
+    /// How many have something.
+    pub(super) fn len(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
     fn slot(&self, id: EntryId) -> Option<u32> {
         self.by_entry.find(hash_of(id), |slot| self.slots[slot as usize].0 == id)
     }

@@ -91,6 +91,27 @@ impl Order {
         self.len == 0
     }
 
+    /// The lanes: their classes, first and last entries.
+    pub(super) fn lanes(&self) -> impl Iterator<Item = (u8, EntryId, EntryId)> {
+        let rest = self.more.iter().flat_map(|more| more.rest.iter().rev());
+        let lanes = std::iter::once(&self.best).chain(rest).filter(|lane| !lane.is_empty());
+        lanes.map(|lane| (lane.class, lane.first, lane.last))
+    }
+
+    /// The order that had so many entries and these lanes; those of the tree are to be put back.
+    pub(super) fn restore(len: u32, lanes: &[(u8, EntryId, EntryId)]) -> Self {
+        let mut order = Self { len, ..Self::default() };
+        for (class, first, last) in lanes {
+            *order.lane(*class) = Lane { class: *class, first: *first, last: *last };
+        }
+        order
+    }
+
+    /// Puts an entry back into the tree, without counting it.
+    pub(super) fn restore_in_tree(&mut self, setting: Setting, urls: &Urls, id: EntryId) {
+        self.more().tree.insert(spot(setting, urls, id), id);
+    }
+
     /// Puts an entry where its class, band and place say.
     pub(super) fn insert(&mut self, setting: Setting, urls: &mut Urls, id: EntryId) {
         self.len += 1;

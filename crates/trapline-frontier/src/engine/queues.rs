@@ -30,14 +30,14 @@ const DEFAULT_PRECEDENCE: u8 = 3;
 #[derive(Debug)]
 pub(super) struct Queue {
     pub(super) key: Arc<str>,
-    rare: Option<Box<Rare>>,
+    pub(super) rare: Option<Box<Rare>>,
     /// Its pending URLs that are due.
     pub(super) order: Order,
 
     pub(super) balance: i64,
-    spent: u64,
+    pub(super) spent: u64,
     /// When that last changed: in an earlier budget period, it counts no more.
-    spent_at: Timestamp,
+    pub(super) spent_at: Timestamp,
     pub(super) charged: u64,
     pub(super) grants: u32,
     pub(super) latest_cost: u32,
@@ -47,7 +47,7 @@ pub(super) struct Queue {
     /// When the latest of the hindrances that end by a command or an event ended.
     pub(super) freed: Moment,
     /// Its age, but for what is rare of it.
-    since: Moment,
+    pub(super) since: Moment,
 
     pub(super) leased: u32,
     pub(super) done: u32,
@@ -67,7 +67,7 @@ pub(super) struct Queue {
 /// What few queues need.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Rare {
-    terms: QueueTerms,
+    pub(super) terms: QueueTerms,
     pub(super) group: Option<GroupId>,
     /// Its pending URLs that are due later.
     pub(super) waiting: u32,
@@ -80,7 +80,7 @@ pub(super) struct Rare {
     pub(super) blocked: Moment,
     pub(super) retired: Option<Retired>,
     /// What its age was before it was reconsidered with others.
-    former: Option<Arc<Age>>,
+    pub(super) former: Option<Arc<Age>>,
     /// How often it was purged and deleted: what came in before is gone.
     pub(super) purges: u16,
     pub(super) deletions: u16,
@@ -150,19 +150,19 @@ pub(super) enum Standing {
 /// The terms of a queue; None follows the crawl's settings.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct QueueTerms {
-    precedence: Term<u8>,
-    queue_budget: Term<u64>,
-    balance_replenish: Term<u64>,
-    delay: Term<Duration>,
-    concurrency: Term<u32>,
-    group_by_operator: bool,
+    pub(super) precedence: Term<u8>,
+    pub(super) queue_budget: Term<u64>,
+    pub(super) balance_replenish: Term<u64>,
+    pub(super) delay: Term<Duration>,
+    pub(super) concurrency: Term<u32>,
+    pub(super) group_by_operator: bool,
 }
 
 /// One term, and whether an operator set it.
 #[derive(Clone, Copy, Debug, Default)]
-struct Term<T> {
-    value: Option<T>,
-    by_operator: bool,
+pub(super) struct Term<T> {
+    pub(super) value: Option<T>,
+    pub(super) by_operator: bool,
 }
 
 impl<T: Copy + PartialEq> Term<T> {
@@ -379,7 +379,7 @@ impl Queue {
 /// All queues of a crawl.
 #[derive(Debug)]
 pub(super) struct Queues {
-    queues: Chunks<Queue>,
+    pub(super) queues: Chunks<Queue>,
     by_key: Index,
     /// What the keys take, with the two counts before each.
     key_bytes: usize,
@@ -418,6 +418,13 @@ impl Queues {
         self.by_key.insert(hash, id);
         self.key_bytes += key.len() + 2 * size_of::<usize>();
         (QueueId(id), true)
+    }
+
+    /// Puts back a queue that was there, behind those that were before it.
+    pub(super) fn restore(&mut self, queue: Queue) {
+        self.by_key.insert(self.hasher.hash_one(&*queue.key), self.queues.len() as u32);
+        self.key_bytes += queue.key.len() + 2 * size_of::<usize>();
+        self.queues.push(queue);
     }
 
     /// Looks at a queue ahead of time, so that all of it is in the cache when it is wanted. What comes back is of no use

@@ -73,7 +73,7 @@ impl State {
         matches!(self, Self::Pending | Self::Retrying | Self::Scheduled)
     }
 
-    fn is_live(self) -> bool {
+    pub(super) fn is_live(self) -> bool {
         self.is_pending() || self == Self::Leased
     }
 }
@@ -88,20 +88,20 @@ pub(super) enum Band {
 }
 
 /// What is remembered of a URL as long as it is known. Its fields are of four bytes so that it has 40.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Record {
-    identity: [u32; 4],
-    request: Place,
+    pub(super) identity: [u32; 4],
+    pub(super) request: Place,
     pub(super) queue: QueueId,
     pub(super) cost: u32,
     /// Where its live part lies, if it has one; in a free slot, the next free one.
-    live: u32,
+    pub(super) live: u32,
     /// The queue's count of deletions when it came in: if that is another by now, it is gone, and only its slot
     /// remains to be swept.
     pub(super) deletions: u16,
     pub(super) class: u8,
     /// Its state, whether there is [`More`] of it, and whether it was visited.
-    bits: u8,
+    pub(super) bits: u8,
 }
 
 /// In [`Record::bits`].
@@ -130,19 +130,40 @@ impl Record {
         STATES[usize::from(self.bits & STATE)]
     }
 
+    pub(super) fn has_more(&self) -> bool {
+        self.bits & MORE != 0
+    }
+
+    /// A record as it was kept; None if its bits are those of none.
+    #[expect(clippy::too_many_arguments, reason = "one for each field, in their order")]
+    pub(super) fn restore(
+        identity: u128,
+        request: Place,
+        queue: QueueId,
+        cost: u32,
+        live: u32,
+        deletions: u16,
+        class: u8,
+        bits: u8,
+    ) -> Option<Self> {
+        let known = bits & STATE <= State::Free as u8 && bits & !(STATE | MORE | VISITED) == 0;
+        let identity = words_of(Identity(identity));
+        known.then_some(Self { identity, request, queue, cost, live, deletions, class, bits })
+    }
+
     fn set_state(&mut self, state: State) {
         self.bits = self.bits & !STATE | state as u8;
     }
 }
 
 /// What is needed of an entry while it is pending or leased. Twenty bytes.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Live {
     /// Neighbours in the queue's order, while it is there; the halves of the lease's number while it is leased; `after`
     /// in a free slot is the next free one.
     pub(super) before: EntryId,
     pub(super) after: EntryId,
-    admitted: [u32; 2],
+    pub(super) admitted: [u32; 2],
     /// The queue's count of purges when it became pending: if that is another by now, it is gone.
     pub(super) purges: u16,
     pub(super) band: Band,
@@ -183,11 +204,11 @@ pub(super) struct NewEntry<'a> {
 /// All entries of a crawl.
 #[derive(Debug)]
 pub(super) struct Urls {
-    records: Chunks<Record>,
-    free: EntryId,
-    live: Chunks<Live>,
-    free_live: u32,
-    more: Mores,
+    pub(super) records: Chunks<Record>,
+    pub(super) free: EntryId,
+    pub(super) live: Chunks<Live>,
+    pub(super) free_live: u32,
+    pub(super) more: Mores,
     payloads: Payloads,
     seen: Index,
 }
@@ -220,6 +241,18 @@ impl Urls {
     pub(super) fn newest(&self, identity: Identity) -> Option<EntryId> {
         let words = words_of(identity);
         self.seen.find(hash_of(identity), |id| self.records[id as usize].identity == words).map(EntryId)
+    }
+
+    /// Makes room in the seen table for all records that are there.
+    pub(super) fn reserve_seen(&mut self) {
+        self.seen.reserve(self.records.len());
+    }
+
+    /// Lets an entry be found, if it is the newest of its URL.
+    pub(super) fn restore_seen(&mut self, id: EntryId) {
+        if self.more(id).newer.is_none() {
+            self.seen.insert(hash_of(self[id].identity()), id.0);
+        }
     }
 
     /// What may be the newest entry of a URL, to be asked ahead of time for many at once.

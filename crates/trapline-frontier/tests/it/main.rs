@@ -3,4 +3,5 @@
 mod kept;
 mod memory;
 mod model;
+mod pictured;
 mod planted;

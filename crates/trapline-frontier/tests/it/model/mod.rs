@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use trapline_core::Timestamp;
 use trapline_frontier::script::{Player, Script, Verb, parse, shrink};
-use trapline_frontier::{Fault, MemoryStore, Query, QueueState, Rows, Scan, StoreError, UrlState};
+use trapline_frontier::{Fault, MemoryStore, Query, QueueState, Rows, Scan, Store, StoreError, UrlState};
 
 use naive::Model;
 
@@ -41,7 +41,12 @@ fn engine(settings: &[(String, String)]) -> Box<dyn Engine> {
     play_on(MemoryStore::new(), settings)
 }
 
-fn play_on(store: MemoryStore, settings: &[(String, String)]) -> Box<dyn Engine> {
+/// The same, which goes on from an image of itself after every verb.
+fn pictured(settings: &[(String, String)]) -> Box<dyn Engine> {
+    play_on(crate::pictured::Pictured::default(), settings)
+}
+
+fn play_on(store: impl Store, settings: &[(String, String)]) -> Box<dyn Engine> {
     let store = Arc::new(store);
     Box::new(pollster::block_on(Player::start(store, "model", settings)).expect("the settings are valid"))
 }
@@ -79,9 +84,19 @@ impl Engine for Player {
 
 #[test]
 fn the_engine_agrees_with_the_naive_model() {
+    check_seeds(0..10_000, engine);
+}
+
+#[test]
+fn images_of_the_engine_agree_with_the_naive_model() {
+    check_seeds(0..1_000, pictured);
+}
+
+/// Checks these seeds, or those that are asked for.
+fn check_seeds(seeds: Range<u64>, engine: Factory) {
     let seeds = match std::env::var("TRAPLINE_MODEL_SEEDS") {
         Ok(range) => read_range(&range).expect("TRAPLINE_MODEL_SEEDS must be two numbers, such as 0..10000"),
-        Err(_) => 0..10_000,
+        Err(_) => seeds,
     };
     assert!(!seeds.is_empty(), "TRAPLINE_MODEL_SEEDS names no seed");
     // One thread takes the even seeds, the other the odd ones.

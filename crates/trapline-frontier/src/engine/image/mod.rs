@@ -1,0 +1,258 @@
+//! The image of an engine: everything it knows at one moment, in frames that a store can keep, to go on from there one
+//! day without the commands that led there.
+//!
+//! What is small is copied at once. What there may be millions of is photographed piece by piece while the engine goes
+//! on; see [`super::chunks`]. What follows from the rest (the tables, the line of queues, timers, the census) is left out and made
+//! again. Requests are the library's.
+//!
+//! Frames are protobuf messages, so that what is added later can be left out by those who wrote earlier. Tags are never
+//! given to another meaning.
+
+mod crawl;
+mod entries;
+mod parts;
+mod queues;
+mod restore;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use prost::{Message, Oneof};
+
+use super::Engine;
+use super::crawl::Crawl;
+use crate::library::Library;
+use crawl::CrawlMessage;
+use entries::{LivesMessage, MoresMessage, RecordsMessage};
+use queues::QueuesMessage;
+use restore::Restored;
+
+/// A piece of an image, not yet made into bytes.
+#[derive(Debug)]
+pub struct Frame(FrameMessage);
+
+impl Frame {
+    /// Its bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        self.0.encode_to_vec()
+    }
+}
+
+/// What is wrong with an image.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum BadImage {
+    /// Bytes that are no frame.
+    #[error("a frame cannot be read: {0}")]
+    Malformed(#[from] prost::DecodeError),
+    /// A frame that says something that cannot be.
+    #[error("it has {0} that cannot be")]
+    Impossible(&'static str),
+    /// Frames are missing.
+    #[error("it lacks {0}")]
+    Lacks(&'static str),
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct FrameMessage {
+    #[prost(oneof = "Content", tags = "1, 2, 3, 4, 5, 6, 7")]
+    content: Option<Content>,
+}
+
+#[derive(Clone, PartialEq, Oneof)]
+enum Content {
+    #[prost(message, tag = "1")]
+    Engine(EngineMessage),
+    /// Followed by all that belongs to it.
+    #[prost(message, tag = "2")]
+    Crawl(Box<CrawlMessage>),
+    #[prost(message, tag = "3")]
+    Records(RecordsMessage),
+    #[prost(message, tag = "4")]
+    Lives(LivesMessage),
+    #[prost(message, tag = "5")]
+    Mores(MoresMessage),
+    #[prost(message, tag = "6")]
+    Queues(QueuesMessage),
+    #[prost(message, tag = "7")]
+    End(EndMessage),
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct EngineMessage {
+    #[prost(uint64, tag = "1")]
+    last_lease: u64,
+    #[prost(string, optional, tag = "2")]
+    last_served: Option<String>,
+}
+
+/// Nothing is missing.
+#[derive(Clone, Copy, PartialEq, Message)]
+struct EndMessage {
+    #[prost(uint64, tag = "1")]
+    crawls: u64,
+}
+
+/// An image being taken.
+#[derive(Debug)]
+pub(super) struct Shot {
+    /// The crawls that are to be taken, the present one first, each with what was copied of it, until that is taken.
+    waiting: VecDeque<(Arc<str>, Option<Box<CrawlMessage>>)>,
+    /// Crawls that were deleted since.
+    departed: BTreeMap<Arc<str>, Crawl>,
+    engine: Option<EngineMessage>,
+    crawls: u64,
+}
+
+impl Shot {
+    /// A crawl leaves the engine. It is kept until its picture is complete.
+    pub(super) fn keep(&mut self, name: &Arc<str>, crawl: Crawl) {
+        if self.waiting.iter().any(|(waiting, _)| waiting == name) {
+            self.departed.entry(Arc::clone(name)).or_insert(crawl);
+        }
+    }
+}
+
+impl Engine {
+    /// Begins an image of everything as it is now, which [`Engine::next_frames`] takes. The engine can be used meanwhile;
+    /// what is done now is not in it.
+    ///
+    /// Only an engine with a library has all of it in its image.
+    pub fn begin_image(&mut self) {
+        let last_served = self.last_served.as_deref().map(str::to_owned);
+        let engine = Some(EngineMessage { last_lease: self.last_lease, last_served });
+        let mut waiting = VecDeque::new();
+        for (name, crawl) in &mut self.crawls {
+            waiting.push_back((Arc::clone(name), Some(Box::new(crawl.begin_shot()))));
+        }
+        let crawls = waiting.len() as u64;
+        self.shot = Some(Box::new(Shot { waiting, departed: BTreeMap::new(), engine, crawls }));
+    }
+
+    /// The next frames of the image that was begun, as many as can be taken without being noticed; none when it is
+    /// complete, or given up.
+    pub fn next_frames(&mut self) -> Vec<Frame> {
+        let Some(shot) = &mut self.shot else { return Vec::new() };
+        let mut frames = Vec::new();
+        frames.extend(shot.engine.take().map(Content::Engine));
+        while frames.len() < FRAMES_AT_ONCE {
+            let Some((name, head)) = shot.waiting.front_mut() else {
+                frames.push(Content::End(EndMessage { crawls: shot.crawls }));
+                self.shot = None;
+                break;
+            };
+            if let Some(head) = head.take() {
+                frames.push(Content::Crawl(head));
+                continue;
+            }
+            let departed = shot.departed.get_mut(name);
+            let Some(crawl) = departed.or_else(|| self.crawls.get_mut(name)) else {
+                debug_assert!(false, "a crawl that leaves is kept");
+                self.shot = None;
+                return Vec::new();
+            };
+            match crawl.take_shot() {
+                Some(content) => frames.push(content),
+                None => {
+                    shot.departed.remove(name);
+                    shot.waiting.pop_front();
+                }
+            }
+        }
+        frames.into_iter().map(|content| Frame(FrameMessage { content: Some(content) })).collect()
+    }
+
+    /// Gives up the image that was begun, if it is not complete.
+    pub fn drop_image(&mut self) {
+        self.shot = None;
+        for crawl in self.crawls.values_mut() {
+            crawl.drop_shot();
+        }
+    }
+
+    /// Begins to make an engine from the frames of an image.
+    pub fn restore(store: &'static str, library: Arc<dyn Library>) -> Restore {
+        Restore { engine: Self::with_library(store, library), crawl: None, begun: false, ended: false }
+    }
+}
+
+/// So many frames are taken at once: of some thousand entries or queues each, a millisecond's work.
+const FRAMES_AT_ONCE: usize = 16;
+
+impl Crawl {
+    fn begin_shot(&mut self) -> CrawlMessage {
+        self.urls.begin_shot();
+        self.queues.begin_shot();
+        CrawlMessage::of(self)
+    }
+
+    fn take_shot(&mut self) -> Option<Content> {
+        self.urls.take_shot().or_else(|| self.queues.take_shot())
+    }
+
+    fn drop_shot(&mut self) {
+        self.urls.drop_shot();
+        self.queues.drop_shot();
+    }
+}
+
+/// An engine being made from an image.
+#[derive(Debug)]
+pub struct Restore {
+    engine: Engine,
+    crawl: Option<Restored>,
+    begun: bool,
+    ended: bool,
+}
+
+impl Restore {
+    /// Takes the next frame.
+    ///
+    /// # Errors
+    /// If it cannot be read, or what it says cannot be.
+    pub fn frame(&mut self, bytes: &[u8]) -> Result<(), BadImage> {
+        if self.ended {
+            return Err(BadImage::Impossible("frames after its end"));
+        }
+        let content = FrameMessage::decode(bytes)?.content;
+        let crawl = self.crawl.as_mut().ok_or(BadImage::Lacks("a crawl before its parts"));
+        match content.ok_or(BadImage::Lacks("a frame this version knows"))? {
+            Content::Engine(EngineMessage { last_lease, last_served }) => {
+                self.engine.last_lease = last_lease;
+                self.engine.last_served = last_served.map(Arc::from);
+                self.begun = true;
+            }
+            Content::Crawl(message) => {
+                self.end_crawl()?;
+                self.crawl = Some(Restored::begin(*message, &self.engine)?);
+            }
+            Content::Records(message) => crawl?.records(&message)?,
+            Content::Lives(message) => crawl?.lives(&message)?,
+            Content::Mores(message) => crawl?.mores(message)?,
+            Content::Queues(message) => crawl?.queues(message)?,
+            Content::End(EndMessage { crawls }) => {
+                self.end_crawl()?;
+                if !self.begun || self.engine.crawls.len() as u64 != crawls {
+                    return Err(BadImage::Lacks("some of its crawls"));
+                }
+                self.ended = true;
+            }
+        }
+        Ok(())
+    }
+
+    fn end_crawl(&mut self) -> Result<(), BadImage> {
+        if let Some(restored) = self.crawl.take() {
+            let crawl = restored.end()?;
+            self.engine.crawls.insert(Arc::clone(&crawl.name), crawl);
+        }
+        Ok(())
+    }
+
+    /// The engine, if all frames were there.
+    ///
+    /// # Errors
+    /// If the last frame is missing.
+    pub fn finish(self) -> Result<Engine, BadImage> {
+        if self.ended { Ok(self.engine) } else { Err(BadImage::Lacks("its end")) }
+    }
+}

@@ -1,0 +1,291 @@
+//! A crawl made from an image: what was left out, because it follows from the rest, is made again.
+//!
+//! Frames come with checksums, so what cannot be is a bug or a wrong version, not a broken disk; it is an error all the
+//! same, never a panic.
+
+use std::sync::Arc;
+
+use trapline_core::{IdentityKey, Timestamp};
+
+use super::BadImage;
+use super::crawl::CrawlMessage;
+use super::entries::{LivesMessage, MoresMessage, RecordsMessage};
+use super::parts::{read_moment, unshifted};
+use super::queues::QueuesMessage;
+use crate::engine::Engine;
+use crate::engine::crawl::{Crawl, Death, StoredNote};
+use crate::engine::moment::Moment;
+use crate::engine::payloads::Place;
+use crate::engine::queues::{QueueId, Retired, Standing};
+use crate::engine::timers::Event;
+use crate::engine::urls::{EntryId, Record, State};
+use crate::report::CrawlState;
+use crate::verbs::NewCrawl;
+
+/// A crawl of which some frames were read.
+#[derive(Debug)]
+pub(super) struct Restored {
+    crawl: Crawl,
+    message: CrawlMessage,
+}
+
+impl Restored {
+    pub(super) fn begin(mut message: CrawlMessage, engine: &Engine) -> Result<Self, BadImage> {
+        let key = <[u8; 32]>::try_from(message.key.as_slice()).map_err(|_| BadImage::Impossible("a key"))?;
+        let settings = message.settings.as_ref().ok_or(BadImage::Lacks("settings"))?.read()?;
+        if message.partitions == 0 || message.partitions > crate::engine::MOST_PARTITIONS {
+            return Err(BadImage::Impossible("a number of partitions"));
+        }
+        let new = NewCrawl { settings, partitions: message.partitions, key: IdentityKey::from_bytes(key) };
+        let name = Arc::from(message.name.as_str());
+        let started = Timestamp::from_millis(message.started);
+        let mut crawl = Crawl::new(name, started, new, engine.library.clone(), engine.planted);
+        crawl.state = match (message.finished.take(), message.paused) {
+            (Some(reason), _) => CrawlState::Finished(reason),
+            (None, true) => CrawlState::Paused,
+            (None, false) => CrawlState::Running,
+        };
+        crawl.now = Timestamp::from_millis(message.now);
+        crawl.rank = message.rank;
+        crawl.unswept = message.unswept;
+        crawl.generation = message.reconsidered.len() as u64;
+        crawl.reconsidered = message.reconsidered.iter().copied().map(Moment::from).collect();
+        crawl.period_set = read_moment(message.period_set);
+        crawl.charged_before_period_set = Timestamp::from_millis(message.charged_before_period_set);
+        crawl.url_counts = message
+            .url_counts
+            .as_slice()
+            .try_into()
+            .map_err(|_| BadImage::Impossible("counts of URLs"))?;
+        crawl.fetched = message.fetched;
+        crawl.bytes = message.bytes;
+        crawl.spent = message.spent;
+        crawl.granted = message.granted;
+        crawl.expired = message.expired;
+        for group in &message.groups {
+            let id = crawl.groups.find_or_make(&Arc::from(group.name.as_str()));
+            crawl.groups[id].next_fetch = read_moment(group.next_fetch);
+            crawl.groups[id].waits = group.waits;
+        }
+        for note in std::mem::take(&mut message.notes) {
+            let expires = note.expires.map(Timestamp::from_millis);
+            crawl.note_expiries.extend(expires.map(|expires| (expires, note.key.clone())));
+            crawl.notes.insert(note.key, StoredNote { value: note.value, expires });
+        }
+        crawl.urls.free = EntryId(unshifted(message.free));
+        crawl.urls.free_live = unshifted(message.free_live);
+        Ok(Self { crawl, message })
+    }
+
+    pub(super) fn records(&mut self, message: &RecordsMessage) -> Result<(), BadImage> {
+        let columns = || {
+            let identity = |bytes: &[u8]| bytes.try_into().map(u128::from_le_bytes).ok();
+            let identities = message.identities.chunks(16).map(identity);
+            let mut requests = message.requests.iter();
+            let mut queues = message.queues.iter();
+            let mut costs = message.costs.iter();
+            let mut lives = message.lives.iter();
+            let mut deletions = message.deletions.iter();
+            let mut classes = message.classes.iter();
+            let mut bits = message.bits.iter();
+            identities.map(move |identity| {
+                Record::restore(
+                    identity?,
+                    Place::new(*requests.next()?),
+                    QueueId(*queues.next()?),
+                    *costs.next()?,
+                    unshifted(*lives.next()?),
+                    u16::try_from(*deletions.next()?).ok()?,
+                    *classes.next()?,
+                    *bits.next()?,
+                )
+            })
+        };
+        for record in columns() {
+            self.crawl.urls.records.push(record.ok_or(BadImage::Impossible("a record"))?);
+        }
+        Ok(())
+    }
+
+    pub(super) fn lives(&mut self, message: &LivesMessage) -> Result<(), BadImage> {
+        for at in 0..message.flags.len() {
+            let live = message.live(at).ok_or(BadImage::Impossible("a live part"))?;
+            self.crawl.urls.live.push(live);
+        }
+        Ok(())
+    }
+
+    pub(super) fn mores(&mut self, message: MoresMessage) -> Result<(), BadImage> {
+        let urls = &mut self.crawl.urls;
+        for more in message.mores {
+            let id = self.message.known_entry(more.entry)?;
+            if urls.more.get(id).is_some() {
+                return Err(BadImage::Impossible("one entry twice"));
+            }
+            *urls.more.add(id) = more.read()?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn queues(&mut self, message: QueuesMessage) -> Result<(), BadImage> {
+        for queue in message.queues {
+            let queue = queue.read(self.message.records)?;
+            if u32::from(queue.partition) >= self.message.partitions
+                || queue.group().is_some_and(|group| group.0 as usize >= self.message.groups.len())
+                || matches!(queue.retired(), Some(Retired::OverBudget(g)) if g > self.crawl.generation)
+            {
+                return Err(BadImage::Impossible("a queue"));
+            }
+            self.crawl.queues.restore(queue);
+        }
+        Ok(())
+    }
+
+    /// The crawl, now that everything was read.
+    pub(super) fn end(mut self) -> Result<Crawl, BadImage> {
+        let message = &self.message;
+        let crawl = &self.crawl;
+        let counts = [
+            (crawl.urls.slots(), message.records),
+            (crawl.urls.live.len() as u32, message.lives),
+            (crawl.queues.len(), message.queues),
+            (crawl.urls.more.len() as u32, message.mores),
+        ];
+        if counts.iter().any(|(has, said)| has != said) {
+            return Err(BadImage::Lacks("some of its frames"));
+        }
+        self.check_records()?;
+        self.make_leases()?;
+        self.make_orders();
+        self.make_lines();
+        self.make_timers();
+        Ok(self.crawl)
+    }
+
+    /// Whether what records refer to is there; and the seen table.
+    fn check_records(&mut self) -> Result<(), BadImage> {
+        let (lives, queues) = (self.message.lives, self.message.queues);
+        let urls = &mut self.crawl.urls;
+        urls.reserve_seen();
+        for slot in 0..self.message.records {
+            let id = EntryId(slot);
+            if urls.state(id) == State::Free {
+                continue;
+            }
+            let record = &urls[id];
+            let has_live = record.live < lives;
+            let has_more = urls.more.get(id).is_some();
+            if record.queue.0 >= queues
+                || record.state().is_live() && !has_live
+                || record.has_more() != has_more
+                || waits(record.state()) && !has_more
+            {
+                return Err(BadImage::Impossible("a record"));
+            }
+            urls.restore_seen(id);
+        }
+        Ok(())
+    }
+
+    fn make_leases(&mut self) -> Result<(), BadImage> {
+        let crawl = &mut self.crawl;
+        for lease in &self.message.leases {
+            self.message.known_entry(lease.entry)?;
+            crawl.leases.insert(lease.id, lease.read());
+        }
+        for death in std::mem::take(&mut self.message.deaths) {
+            let id = self.message.known_entry(death.entry)?;
+            let at = Timestamp::from_millis(death.at);
+            crawl.dead_letters.insert(id, Death { reason: death.reason, at, rank: death.rank });
+        }
+        for disregard in std::mem::take(&mut self.message.disregards) {
+            let id = self.message.known_entry(disregard.entry)?;
+            crawl.disregards.insert(id, disregard.reason);
+        }
+        for job in &self.message.jobs {
+            if job.id > self.message.last_job {
+                return Err(BadImage::Impossible("a job"));
+            }
+            crawl.jobs.jobs.insert(job.id, job.read(self.message.queues)?);
+        }
+        crawl.jobs.last = self.message.last_job;
+        Ok(())
+    }
+
+    /// The trees of the queues' orders; their lanes are there already.
+    fn make_orders(&mut self) {
+        let Crawl { urls, queues, settings, .. } = &mut self.crawl;
+        for slot in 0..self.message.records {
+            let id = EntryId(slot);
+            if urls.state(id) != State::Pending || !urls.live(id).in_tree {
+                continue;
+            }
+            let queue = &mut queues[urls[id].queue];
+            let gone = urls[id].deletions != queue.deletions() || urls.live(id).purges != queue.purges();
+            if !gone {
+                queue.order.restore_in_tree(settings.order, urls, id);
+            }
+        }
+    }
+
+    /// The census, and who stands where.
+    fn make_lines(&mut self) {
+        let crawl = &mut self.crawl;
+        let mut in_line = Vec::new();
+        for id in (0..crawl.queues.len()).map(QueueId) {
+            let queue = &crawl.queues[id];
+            crawl.census.add(queue, crawl.generation);
+            let (partition, standing) = (queue.partition, queue.standing);
+            match (standing, queue.retired(), queue.group()) {
+                (Standing::Nowhere, ..) => {}
+                (Standing::InGroup, _, Some(group)) => {
+                    let turn = crawl.turn_of(id);
+                    crawl.join_group(group, partition, turn);
+                }
+                (Standing::Aside, Some(Retired::OverBudget(generation)), _) => {
+                    let turn = crawl.turn_of(id);
+                    let ended = crawl.reconsidered.get(generation as usize).copied();
+                    crawl.lines.of(partition).restore_aside(turn, generation, ended);
+                }
+                _ => in_line.push((queue.age().since, id)),
+            }
+        }
+        // The eldest first: whoever joins in order costs little.
+        in_line.sort_unstable();
+        for (_, id) in in_line {
+            let turn = crawl.turn_of(id);
+            crawl.lines.of(crawl.queues[id].partition).join(turn);
+        }
+        crawl.lines.turn = (self.message.turn as usize).min(crawl.lines.len() as usize - 1);
+    }
+
+    fn make_timers(&mut self) {
+        let crawl = &mut self.crawl;
+        for id in (0..crawl.queues.len()).map(QueueId) {
+            if let Some(moment) = crawl.queues[id].timer_moment() {
+                crawl.timers.set(moment, Event::Queue(id));
+            }
+        }
+        for id in (0..crawl.urls.slots()).map(EntryId).filter(|id| waits(crawl.urls.state(*id))) {
+            crawl.timers.set(crawl.urls.more(id).due, Event::Due(id));
+        }
+        for (lease, grant) in &crawl.leases {
+            crawl.timers.set(crawl.expiry_of(grant.deadline), Event::Expiry(*lease));
+        }
+        crawl.period_timer = self.message.period_timer.map(Moment::from);
+        if let Some(moment) = crawl.period_timer {
+            crawl.timers.set(moment, Event::Period);
+        }
+    }
+}
+
+/// Whether an entry in this state waits for a timer.
+fn waits(state: State) -> bool {
+    matches!(state, State::Retrying | State::Scheduled | State::Revisiting)
+}
+
+impl CrawlMessage {
+    fn known_entry(&self, entry: u32) -> Result<EntryId, BadImage> {
+        if entry < self.records { Ok(EntryId(entry)) } else { Err(BadImage::Impossible("an entry")) }
+    }
+}

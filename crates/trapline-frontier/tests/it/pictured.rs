@@ -1,0 +1,184 @@
+//! A store that lives in images of its engine: with most verbs an image is begun, the verb is done, the image is taken and
+//! an engine made of it, which must answer the verb alike and is the one that goes on.
+//!
+//! Not a store for use. It shows that an image has everything in it, and nothing that came after it was begun.
+
+use std::fmt::Debug;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use async_trait::async_trait;
+use trapline_core::{Candidate, Request, Timestamp};
+use trapline_frontier::suite::Harness;
+use trapline_frontier::{
+    Admission, Claimed, Engine, Library, Page, Recovered, Scan, Settled, Settlement, Stats, Steer, Steered,
+    Store, StoreError, UrlState, Want, store_suite,
+};
+
+/// A library that keeps everything.
+#[derive(Debug, Default)]
+struct Shelf(Mutex<Vec<Arc<Request>>>);
+
+impl Library for Shelf {
+    fn put(&self, request: &Request) -> u64 {
+        let mut requests = self.0.lock().unwrap();
+        requests.push(Arc::new(request.clone()));
+        // Not small, so that the upper half of a place matters.
+        (requests.len() as u64 - 1) << 30
+    }
+
+    fn get(&self, place: u64) -> Arc<Request> {
+        Arc::clone(&self.0.lock().unwrap()[(place >> 30) as usize])
+    }
+
+    fn free(&self, _: u64) {}
+}
+
+#[derive(Clone)]
+pub(crate) struct Pictured {
+    album: Arc<Mutex<Album>>,
+    recovered: Option<Recovered>,
+}
+
+struct Album {
+    engine: Engine,
+    library: Arc<Shelf>,
+    verbs: u64,
+}
+
+impl Default for Pictured {
+    fn default() -> Self {
+        let library = Arc::new(Shelf::default());
+        let engine = Engine::with_library("pictured", Arc::clone(&library) as Arc<dyn Library>);
+        Self { album: Arc::new(Mutex::new(Album { engine, library, verbs: 0 })), recovered: None }
+    }
+}
+
+impl Album {
+    fn take(&mut self) -> Engine {
+        let library = Arc::clone(&self.library) as Arc<dyn Library>;
+        let mut restore = Engine::restore("pictured", library);
+        loop {
+            let frames = self.engine.next_frames();
+            if frames.is_empty() {
+                return restore.finish().expect("the image is complete");
+            }
+            for frame in frames {
+                restore.frame(&frame.encode()).expect("what was written can be read");
+            }
+        }
+    }
+
+    /// All of the first verbs, then fewer: some cases of the suite have many.
+    fn is_worth_a_picture(&mut self) -> bool {
+        self.verbs += 1;
+        self.verbs < 100 || self.verbs.is_multiple_of(100)
+    }
+
+    fn act<T: Debug + PartialEq>(&mut self, verb: impl Fn(&mut Engine) -> T) -> T {
+        if !self.is_worth_a_picture() {
+            return verb(&mut self.engine);
+        }
+        self.engine.begin_image();
+        let answer = verb(&mut self.engine);
+        let mut restored = self.take();
+        // Whatever is asked twice, changes of the first time among them, would show here.
+        assert_eq!(verb(&mut restored), answer, "an engine made of its image answers otherwise");
+        self.engine = restored;
+        answer
+    }
+}
+
+impl Pictured {
+    fn album(&self) -> MutexGuard<'_, Album> {
+        self.album.lock().unwrap()
+    }
+
+    /// Lets errors be compared.
+    fn act<T: Debug + PartialEq>(
+        &self,
+        verb: impl Fn(&mut Engine) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let error = Mutex::new(None);
+        let answer = self.album().act(|engine| {
+            verb(engine).map_err(|told| {
+                let text = told.to_string();
+                *error.lock().unwrap() = Some(told);
+                text
+            })
+        });
+        answer.map_err(|_| error.into_inner().unwrap().expect("it was just told"))
+    }
+}
+
+impl Harness for Pictured {
+    fn block_on<T>(&self, future: impl Future<Output = T>) -> T {
+        pollster::block_on(future)
+    }
+
+    fn open(&mut self) -> Arc<dyn Store> {
+        *self = Self::default();
+        Arc::new(self.clone())
+    }
+
+    fn reopen(&mut self, _crash: bool) -> Option<Arc<dyn Store>> {
+        self.recovered = Some(Recovered::default());
+        let stats = self.album().engine.stats("suite", Timestamp::ZERO);
+        if let Ok(stats) = stats {
+            let (pending, leased) = (stats.urls_in(UrlState::Pending), stats.urls_in(UrlState::Leased));
+            let (seen, dead) = (stats.urls.iter().sum(), stats.urls_in(UrlState::Dead));
+            self.recovered = Some(Recovered { pending, leased, seen, dead, ..Recovered::default() });
+        }
+        let mut album = self.album();
+        album.engine.begin_image();
+        album.engine = album.take();
+        drop(album);
+        Some(Arc::new(self.clone()))
+    }
+}
+
+#[async_trait]
+impl Store for Pictured {
+    async fn admit(
+        &self,
+        crawl: &str,
+        now: Timestamp,
+        batch: &[Candidate],
+    ) -> Result<Vec<Admission>, StoreError> {
+        self.act(|engine| engine.admit(crawl, now, batch))
+    }
+
+    async fn claim(&self, crawl: Option<&str>, now: Timestamp, want: &Want) -> Result<Claimed, StoreError> {
+        let library = Arc::clone(&self.album().library);
+        self.act(|engine| {
+            let mut claimed = engine.claim(crawl, now, want)?;
+            for (lease, place) in claimed.leases.iter_mut().zip(engine.take_unread()) {
+                lease.request = library.get(place);
+            }
+            Ok(claimed)
+        })
+    }
+
+    async fn settle(
+        &self,
+        crawl: &str,
+        now: Timestamp,
+        batch: Vec<Settlement>,
+    ) -> Result<Vec<Settled>, StoreError> {
+        self.act(|engine| engine.settle(crawl, now, &batch))
+    }
+
+    async fn steer(&self, crawl: &str, now: Timestamp, steer: Steer) -> Result<Steered, StoreError> {
+        self.act(|engine| engine.steer(crawl, now, steer.clone()))
+    }
+
+    async fn scan(&self, crawl: &str, now: Timestamp, scan: &Scan) -> Result<Page, StoreError> {
+        self.act(|engine| engine.scan(crawl, now, scan))
+    }
+
+    async fn stats(&self, crawl: &str, now: Timestamp) -> Result<Stats, StoreError> {
+        let stats = self.act(|engine| Ok(Stats { memory: None, ..engine.stats(crawl, now)? }))?;
+        Ok(Stats { recovered: self.recovered, ..stats })
+    }
+}
+
+store_suite!(Pictured::default());
