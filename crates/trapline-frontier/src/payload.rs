@@ -116,6 +116,25 @@ pub fn encode(request: &Request) -> Vec<u8> {
     rest.encode_to_vec()
 }
 
+/// At most so many bytes has what [`encode`] makes of a request.
+pub fn bound(request: &Request) -> usize {
+    // More than tags, lengths and numbers take.
+    const ITEM: usize = 32;
+    if is_plain(request) {
+        return 0;
+    }
+    let texts = |texts: &[String]| texts.iter().map(|text| text.len() + ITEM).sum::<usize>();
+    let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+    let headers = request.headers.iter().map(|(name, value)| name.len() + value.len() + ITEM).sum::<usize>();
+    let cookies = request.cookies.iter().map(|(name, value)| name.len() + value.len() + ITEM).sum::<usize>();
+    let metadata =
+        request.metadata.iter().map(|(key, values)| key.len() + ITEM + texts(values)).sum::<usize>();
+    let fingerprint = request.fingerprint.as_ref().map_or(0, Vec::len);
+    let lengths = request.method.len() + request.body.len() + request.opaque.len() + request.hop_path.len();
+    let optional = text(&request.via) + text(&request.seed) + fingerprint;
+    headers + cookies + metadata + texts(&request.redirects) + lengths + optional + 16 * ITEM
+}
+
 /// The request of a URL and what [`encode`] made of the rest; an error if it made no such thing.
 pub fn decode(url: String, rest: &[u8]) -> Result<Request, prost::DecodeError> {
     if rest.is_empty() {

@@ -406,6 +406,8 @@ pub struct Recovered {
     pub log_position: u64,
     /// How many bytes at the end of the log were cut off, because they were no whole record.
     pub bytes_cut: u64,
+    /// Up to which record a snapshot had everything, so that only what came after it was done again.
+    pub snapshot: Option<u64>,
     /// How long opening took.
     pub took: Duration,
 }

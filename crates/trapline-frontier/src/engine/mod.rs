@@ -118,6 +118,12 @@ impl Engine {
         self.crawls.get(crawl).is_some_and(|crawl| now > crawl.now || crawl.has_work())
     }
 
+    /// Whether a crawl has URLs that are gone and were not swept yet. While it has, looking for a URL may change something:
+    /// it sweeps what it meets.
+    pub fn has_unswept(&self, crawl: &str) -> bool {
+        self.crawls.get(crawl).is_some_and(|crawl| crawl.unswept)
+    }
+
     /// All crawls with their counts, as they stand: no time passes.
     pub fn crawls(&self) -> impl Iterator<Item = (&Arc<str>, Stats)> {
         self.crawls.iter().map(|(name, crawl)| (name, crawl.stats()))

@@ -1,19 +1,21 @@
 //! Answers as numbers: what a record of the log keeps of what it answered, to notice an engine that would answer
 //! otherwise.
 //!
-//! A request is left out, because its identity stands for it. Never change what is hashed, or how: logs are compared
+//! Only answers to candidates that the record keeps are in it. A request is left out, because its identity stands for it. Never change what is hashed, or how: logs are compared
 //! with it.
 
 use trapline_core::Timestamp;
 use trapline_frontier::{Admission, Answer, Claimed, Lease, PageRecord, Refusal, Settled, Steered, Visit};
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::message::logged::Which;
+
 /// The number of no answer.
 pub(crate) const NOTHING: u64 = 0;
 
 /// The number of the answers to candidates.
-pub(crate) fn admitted(answers: &[Admission]) -> u64 {
-    let bytes: Vec<u8> = answers.iter().map(admission).collect();
+pub(crate) fn admitted(answers: &[Admission], which: Which) -> u64 {
+    let bytes: Vec<u8> = answers.iter().filter(|answer| which.has(answer)).map(admission).collect();
     xxh3_64(&bytes)
 }
 
@@ -49,7 +51,7 @@ pub(crate) fn claimed(claimed: &Claimed) -> u64 {
 }
 
 /// The number of the answers to settlements.
-pub(crate) fn settled(answers: &[Settled]) -> u64 {
+pub(crate) fn settled(answers: &[Settled], which: Which) -> u64 {
     let mut bytes = Vec::with_capacity(answers.len() * 16);
     for Settled { answer, links } in answers {
         bytes.push(match answer {
@@ -61,8 +63,11 @@ pub(crate) fn settled(answers: &[Settled]) -> u64 {
             Answer::Renewed => 6,
             Answer::Stale => 7,
         });
-        number(&mut bytes, links.len() as u64);
-        bytes.extend(links.iter().map(admission));
+        let begin = bytes.len();
+        number(&mut bytes, 0);
+        bytes.extend(links.iter().filter(|link| which.has(link)).map(admission));
+        let links = (bytes.len() - begin - 8) as u64;
+        bytes[begin..begin + 8].copy_from_slice(&links.to_le_bytes());
     }
     xxh3_64(&bytes)
 }
@@ -136,9 +141,9 @@ mod tests {
         };
         let got = Claimed { leases: vec![lease], next: Some(Timestamp::ZERO), exhausted: false };
         let numbers = [
-            admitted(&[Admission::Added, Admission::Refused(Refusal::TooDeep)]),
+            admitted(&[Admission::Added, Admission::Refused(Refusal::TooDeep)], Which::All),
             claimed(&got),
-            settled(&[Settled { answer: Answer::Stale, links: vec![Admission::Known] }]),
+            settled(&[Settled { answer: Answer::Stale, links: vec![Admission::Known] }], Which::All),
             steered(Steered { affected: 1, job: Some(0) }),
         ];
         assert_eq!(
@@ -149,8 +154,11 @@ mod tests {
 
     #[test]
     fn other_answers_have_other_numbers() {
-        assert_ne!(admitted(&[]), admitted(&[Admission::Added]));
-        assert_ne!(admitted(&[Admission::Known]), admitted(&[Admission::Added]));
+        let all = |answers| admitted(answers, Which::All);
+        assert_ne!(all(&[]), all(&[Admission::Added]));
+        assert_ne!(all(&[Admission::Known]), all(&[Admission::Added]));
+        let mixed = [Admission::Known, Admission::Added];
+        assert_eq!(admitted(&mixed, Which::Effective), all(&[Admission::Added]));
         assert_ne!(claimed(&Claimed::default()), claimed(&Claimed { exhausted: true, ..Claimed::default() }));
         let next = Some(Timestamp::ZERO);
         assert_ne!(claimed(&Claimed::default()), claimed(&Claimed { next, ..Claimed::default() }));

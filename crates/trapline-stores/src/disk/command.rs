@@ -4,6 +4,7 @@ use trapline_core::{Candidate, Timestamp};
 use trapline_frontier::{Engine, Settlement, Steer, StoreError, Want};
 
 use super::answers;
+use super::message::logged::Which;
 
 /// One verb with its batch, at its time.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,11 +40,15 @@ impl Command {
     /// Does it again, and says what it answered as one number.
     pub(crate) fn replay(self, engine: &mut Engine) -> Result<u64, StoreError> {
         Ok(match self {
-            Self::Admit { crawl, now, batch } => answers::admitted(&engine.admit(&crawl, now, &batch)?),
+            Self::Admit { crawl, now, batch } => {
+                answers::admitted(&engine.admit(&crawl, now, &batch)?, Which::All)
+            }
             Self::Claim { crawl, now, want } => {
                 answers::claimed(&engine.claim(crawl.as_deref(), now, &want)?)
             }
-            Self::Settle { crawl, now, batch } => answers::settled(&engine.settle(&crawl, now, &batch)?),
+            Self::Settle { crawl, now, batch } => {
+                answers::settled(&engine.settle(&crawl, now, &batch)?, Which::All)
+            }
             Self::Steer { crawl, now, steer } => answers::steered(engine.steer(&crawl, now, steer)?),
             Self::Pass { crawl, now } => {
                 engine.stats(&crawl, now)?;

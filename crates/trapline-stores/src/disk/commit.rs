@@ -114,6 +114,15 @@ impl Commit {
         state.wake();
     }
 
+    /// A record is to be on disk soon.
+    pub(crate) fn want(&self, sequence: u64) {
+        let mut state = self.state();
+        if state.wanted < sequence {
+            state.wanted = sequence;
+            self.work.notify_one();
+        }
+    }
+
     /// Waits until a record is on disk, with all before it.
     pub(crate) async fn wait(&self, sequence: u64) -> Result<(), Failure> {
         std::future::poll_fn(|context| self.poll(sequence, context)).await
@@ -241,6 +250,10 @@ mod tests {
 
     impl LogFile for Slow {
         fn read(&self) -> io::Result<Vec<u8>> {
+            Ok(Vec::new())
+        }
+
+        fn read_at(&self, _: u64, _: usize) -> io::Result<Vec<u8>> {
             Ok(Vec::new())
         }
 

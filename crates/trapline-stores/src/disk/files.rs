@@ -26,6 +26,9 @@ pub trait Files: Send + Sync + 'static {
     /// Removes a file.
     fn remove(&self, name: &str) -> io::Result<()>;
 
+    /// How many bytes more the disk has room for.
+    fn free(&self) -> io::Result<u64>;
+
     /// Makes it certain which files there are.
     fn sync_folder(&self) -> io::Result<()>;
 
@@ -38,7 +41,10 @@ pub trait LogFile: Send + Sync {
     /// All of it.
     fn read(&self) -> io::Result<Vec<u8>>;
 
-    /// Writes all these bytes from there on, within the length it was made with.
+    /// So many bytes from there on; fewer only where it ends.
+    fn read_at(&self, at: u64, bytes: usize) -> io::Result<Vec<u8>>;
+
+    /// Writes all these bytes from there on. A file of the log is never written beyond the length it was made with.
     fn write(&self, at: u64, bytes: &[u8]) -> io::Result<()>;
 
     /// When it returns, everything written before it was called is on disk.
@@ -70,7 +76,9 @@ impl Files for Folder {
     fn create(&self, name: &str, bytes: u64) -> io::Result<Arc<dyn LogFile>> {
         let path = self.path.join(name);
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(&path)?;
-        fallocate(&file, FallocateFlags::empty(), 0, bytes)?;
+        if bytes > 0 {
+            fallocate(&file, FallocateFlags::empty(), 0, bytes)?;
+        }
         Ok(Arc::new(RealFile(file)))
     }
 
@@ -81,6 +89,11 @@ impl Files for Folder {
 
     fn remove(&self, name: &str) -> io::Result<()> {
         fs::remove_file(self.path.join(name))
+    }
+
+    fn free(&self) -> io::Result<u64> {
+        let disk = rustix::fs::statvfs(&self.path)?;
+        Ok(disk.f_bavail.saturating_mul(disk.f_frsize))
     }
 
     fn sync_folder(&self) -> io::Result<()> {
@@ -106,6 +119,21 @@ impl LogFile for RealFile {
         let mut bytes = vec![0; length];
         self.0.read_exact_at(&mut bytes, 0)?;
         Ok(bytes)
+    }
+
+    fn read_at(&self, at: u64, bytes: usize) -> io::Result<Vec<u8>> {
+        let mut buffer = vec![0; bytes];
+        let mut read = 0;
+        while read < bytes {
+            match self.0.read_at(&mut buffer[read..], at + read as u64) {
+                Ok(0) => break,
+                Ok(more) => read += more,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        buffer.truncate(read);
+        Ok(buffer)
     }
 
     fn write(&self, at: u64, bytes: &[u8]) -> io::Result<()> {

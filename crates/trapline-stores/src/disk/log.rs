@@ -3,17 +3,18 @@
 //! It promises nothing about the disk; that is [`Commit`]'s. It does not read either: see `recovery.rs`.
 
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::commit::{Commit, Failure};
 use super::files::{Files, LogFile};
+use super::options::DiskOptions;
 use super::record::Draft;
 use super::segment::{self, Segment};
 
 /// The end of the log.
 pub(crate) struct Log {
     files: Arc<dyn Files>,
-    segment_bytes: u64,
+    sizes: Sizes,
     segment: Segment,
     file: Arc<dyn LogFile>,
     /// Where the next record goes.
@@ -22,6 +23,16 @@ pub(crate) struct Log {
     size: u64,
     /// The next record's number.
     next: u64,
+    ahead: Arc<Ahead>,
+    /// Whether the next segment was asked for.
+    has_asked: bool,
+}
+
+/// How large segments are, and how much of the disk is left alone.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sizes {
+    segment_bytes: u64,
+    min_free_disk: u64,
 }
 
 /// Where a log goes on.
@@ -31,6 +42,14 @@ pub(crate) struct Place {
     pub(crate) at: u64,
     pub(crate) size: u64,
     pub(crate) next: u64,
+}
+
+/// A place in the log: the record that comes there, and the segment and byte where it will be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Position {
+    pub(crate) next: u64,
+    pub(crate) segment: u64,
+    pub(crate) at: u64,
 }
 
 /// How much room a record must leave behind it in its segment, so that on a full disk admissions stop first, and
@@ -46,26 +65,108 @@ pub(crate) enum Urgency {
 pub(crate) enum NoRoom {
     /// A segment could not be made; later it may be.
     Refused { file: String, error: io::Error },
+    /// So much of the disk is free, and more than that is to be left alone.
+    Spared { free: u64, kept: u64 },
     /// Something failed for good.
     Failed(Failure),
 }
 
+/// The next segment, if somebody had the time to make it. Who makes one holds the lock, so that nobody else does.
+#[derive(Default)]
+pub(crate) struct Ahead(Mutex<Option<Blank>>);
+
+/// A segment's file that has only zeros in it.
+struct Blank {
+    number: u64,
+    size: u64,
+    file: Arc<dyn LogFile>,
+}
+
+impl Ahead {
+    fn lock(&self) -> MutexGuard<'_, Option<Blank>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes a segment ahead of time, all of it written: to write into what was only allocated takes the disk much longer to
+    /// sync. If it cannot be made, nothing is lost: whoever needs it will see.
+    pub(crate) fn make(&self, files: &dyn Files, (number, size): (u64, u64)) {
+        let mut blank = self.lock();
+        if blank.as_ref().is_some_and(|blank| blank.number >= number) {
+            return;
+        }
+        let name = Segment::name(number);
+        let made = files.create(&name, size).and_then(|file| {
+            let zeros = vec![0; 1 << 20];
+            let mut at = 0;
+            while at < size {
+                let length = (size - at).min(zeros.len() as u64);
+                file.write(at, &zeros[..length as usize])?;
+                at += length;
+            }
+            file.sync().map(|()| file)
+        });
+        match made {
+            Ok(file) => *blank = Some(Blank { number, size, file }),
+            Err(_) => drop(files.remove(&name)),
+        }
+    }
+}
+
+impl Sizes {
+    pub(crate) fn of(options: &DiskOptions) -> Self {
+        let segment_bytes = options.segment_bytes.max(DiskOptions::SEGMENT_BYTES_MIN);
+        Self { segment_bytes, min_free_disk: options.min_free_disk }
+    }
+
+    /// How large a segment is made: a megabyte at first, so that a small store is small.
+    fn of_segment(self, number: u64) -> u64 {
+        let grown = 1 << (20 + 2 * (number - 1).min(20));
+        grown.min(self.segment_bytes)
+    }
+}
+
 impl Log {
-    pub(crate) fn new(files: Arc<dyn Files>, segment_bytes: u64, place: Place) -> Self {
+    pub(crate) fn new(files: Arc<dyn Files>, sizes: Sizes, place: Place) -> Self {
         let Place { segment, file, at, size, next } = place;
-        Self { files, segment_bytes, segment, file, at, size, next }
+        Self { files, sizes, segment, file, at, size, next, ahead: Arc::default(), has_asked: false }
     }
 
     /// Begins a log with its first segment.
-    pub(crate) fn begin(files: Arc<dyn Files>, segment_bytes: u64, store: u128) -> Result<Self, NoRoom> {
+    pub(crate) fn begin(files: Arc<dyn Files>, sizes: Sizes, store: u128) -> Result<Self, NoRoom> {
         let segment = Segment { store, number: 1, first: 1 };
-        let file = make(&*files, segment, segment_bytes)?;
-        let place = Place { segment, file, at: segment::HEADER, size: segment_bytes, next: 1 };
-        Ok(Self::new(files, segment_bytes, place))
+        let size = sizes.of_segment(1);
+        let file = make(&*files, segment, size, None)?;
+        let place = Place { segment, file, at: segment::HEADER, size, next: 1 };
+        Ok(Self::new(files, sizes, place))
     }
 
     pub(crate) fn file(&self) -> Arc<dyn LogFile> {
         Arc::clone(&self.file)
+    }
+
+    pub(crate) fn ahead(&self) -> Arc<Ahead> {
+        Arc::clone(&self.ahead)
+    }
+
+    pub(crate) fn store(&self) -> u128 {
+        self.segment.store
+    }
+
+    /// Where the next record goes.
+    pub(crate) fn position(&self) -> Position {
+        Position { next: self.next, segment: self.segment.number, at: self.at }
+    }
+
+    /// Whether it is time to make the next segment; said once.
+    pub(crate) fn begins_to_want(&mut self) -> bool {
+        let wants = self.wants_ahead().is_some();
+        wants && !std::mem::replace(&mut self.has_asked, wants)
+    }
+
+    /// The number and size of the next segment, once it is time to make it.
+    pub(crate) fn wants_ahead(&self) -> Option<(u64, u64)> {
+        let number = self.segment.number + 1;
+        (self.at > self.size / 2).then(|| (number, self.sizes.of_segment(number)))
     }
 
     /// What to call the newest segment when talking to people.
@@ -75,7 +176,7 @@ impl Log {
 
     /// Makes sure that a record of so many bytes can be appended.
     pub(crate) fn make_room(&mut self, bytes: u64, urgency: Urgency, commit: &Commit) -> Result<(), NoRoom> {
-        let reserve = self.segment_bytes / 64;
+        let reserve = reserve(self.size);
         let left_behind = match urgency {
             Urgency::Admission => reserve,
             Urgency::Work => reserve / 16,
@@ -84,33 +185,71 @@ impl Log {
         if self.at + bytes + left_behind <= self.size {
             return Ok(());
         }
+        let number = self.segment.number + 1;
+        let usual = self.sizes.of_segment(number);
+        let needed = segment::HEADER + bytes;
+        let size =
+            if needed + self::reserve(usual) <= usual { usual } else { needed + self::reserve(needed) };
+        let ahead = Arc::clone(&self.ahead);
+        let mut ahead = ahead.lock();
+        let blank = ahead.take().filter(|blank| blank.number == number && blank.size >= size);
+        if blank.is_none() && urgency == Urgency::Admission {
+            self.spare(size)?;
+        }
         // Only the newest segment is ever incomplete: recovery counts on it.
         commit.sync().map_err(NoRoom::Failed)?;
-        let segment = Segment { number: self.segment.number + 1, first: self.next, ..self.segment };
-        let size = self.segment_bytes.max(segment::HEADER + bytes + reserve);
-        self.file = make(&*self.files, segment, size)?;
+        let segment = Segment { number, first: self.next, ..self.segment };
+        let size = blank.as_ref().map_or(size, |blank| blank.size);
+        self.file = make(&*self.files, segment, size, blank.map(|blank| blank.file))?;
         self.segment = segment;
         self.at = segment::HEADER;
         self.size = size;
+        self.has_asked = false;
         commit.rolled(self.file(), self.name());
         Ok(())
+    }
+
+    /// Whether the disk has so much to give beside what is left alone.
+    fn spare(&self, bytes: u64) -> Result<(), NoRoom> {
+        let kept = self.sizes.min_free_disk;
+        match self.files.free() {
+            Ok(free) if free < bytes.saturating_add(kept) => Err(NoRoom::Spared { free, kept }),
+            // If it cannot be asked, it will be seen.
+            _ => Ok(()),
+        }
     }
 
     /// Writes a record for which room was made, and says its number.
     pub(crate) fn append(&mut self, draft: &mut Draft, synced: u64, answers: u64) -> Result<u64, Failure> {
         let sequence = self.next;
         let bytes = draft.finish(sequence, synced, answers);
-        self.file.write(self.at, bytes).map_err(|error| Failure::new("writing to", &self.name(), &error))?;
+        let failed = |error: &io::Error| Failure::new("writing to", &self.name(), error);
+        if self.at + bytes.len() as u64 > self.size {
+            return Err(failed(&io::Error::other(
+                "a record is larger than was thought; please report this bug",
+            )));
+        }
+        self.file.write(self.at, bytes).map_err(|error| failed(&error))?;
         self.at += draft.len();
         self.next += 1;
         Ok(sequence)
     }
 }
 
-/// Makes a segment that is certainly there.
-fn make(files: &dyn Files, segment: Segment, size: u64) -> Result<Arc<dyn LogFile>, NoRoom> {
+/// How much of a segment of this size is kept for settlements: on a full disk there will be no other.
+fn reserve(size: u64) -> u64 {
+    (size / 64).max(64 << 10).min(size / 4)
+}
+
+/// Makes a segment that is certainly there, in a file that was made ahead of time or a new one.
+fn make(
+    files: &dyn Files,
+    segment: Segment,
+    size: u64,
+    blank: Option<Arc<dyn LogFile>>,
+) -> Result<Arc<dyn LogFile>, NoRoom> {
     let name = Segment::name(segment.number);
-    let file = match files.create(&name, size) {
+    let file = match blank.map_or_else(|| files.create(&name, size), Ok) {
         Ok(file) => file,
         Err(error) => {
             // What is left of it would be found unfinished, and be removed, when the store is opened.

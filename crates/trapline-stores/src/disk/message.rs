@@ -4,6 +4,7 @@
 //! given to another meaning. What commands do is not here.
 
 mod candidate;
+pub(crate) mod logged;
 mod settings;
 mod settle;
 mod steer;
@@ -222,6 +223,30 @@ fn read_byte(byte: u32, what: &'static str) -> Result<u8, Unreadable> {
     u8::try_from(byte).map_err(|_| Unreadable::Beyond(what))
 }
 
+impl ClaimMessage {
+    fn of(crawl: Option<&str>, now: Timestamp, want: &Want) -> Self {
+        Self { crawl: crawl.map(str::to_owned), now: now.as_millis(), want: Some(want.into()) }
+    }
+}
+
+impl SteerMessage {
+    fn of(crawl: &str, now: Timestamp, steer: &Steer) -> Self {
+        Self { crawl: crawl.to_owned(), now: now.as_millis(), steer: Some(steer.into()) }
+    }
+}
+
+fn read_claim(message: ClaimMessage) -> Result<Command, Unreadable> {
+    let ClaimMessage { crawl, now, want } = message;
+    let want = want.ok_or(Unreadable::Lacks("what was wanted"))?.read()?;
+    Ok(Command::Claim { crawl, now: read_time(now), want })
+}
+
+fn read_steer(message: SteerMessage) -> Result<Command, Unreadable> {
+    let SteerMessage { crawl, now, steer } = message;
+    let steer = steer.ok_or(Unreadable::Lacks("what was steered"))?.read()?;
+    Ok(Command::Steer { crawl, now: read_time(now), steer })
+}
+
 /// Appends the bytes of an admission.
 pub(crate) fn admit(bytes: &mut Vec<u8>, crawl: &str, now: Timestamp, batch: &[Candidate]) {
     let batch = batch.iter().map(candidate::CandidateMessage::from).collect();
@@ -231,8 +256,7 @@ pub(crate) fn admit(bytes: &mut Vec<u8>, crawl: &str, now: Timestamp, batch: &[C
 
 /// Appends the bytes of a claim.
 pub(crate) fn claim(bytes: &mut Vec<u8>, crawl: Option<&str>, now: Timestamp, want: &Want) {
-    let crawl = crawl.map(str::to_owned);
-    put(bytes, Verb::Claim(ClaimMessage { crawl, now: now.as_millis(), want: Some(want.into()) }));
+    put(bytes, Verb::Claim(ClaimMessage::of(crawl, now, want)));
 }
 
 /// Appends the bytes of settlements.
@@ -244,8 +268,7 @@ pub(crate) fn settle(bytes: &mut Vec<u8>, crawl: &str, now: Timestamp, batch: &[
 
 /// Appends the bytes of an act of steering.
 pub(crate) fn steer(bytes: &mut Vec<u8>, crawl: &str, now: Timestamp, steer: &Steer) {
-    let steer = Some(steer.into());
-    put(bytes, Verb::Steer(SteerMessage { crawl: crawl.to_owned(), now: now.as_millis(), steer }));
+    put(bytes, Verb::Steer(SteerMessage::of(crawl, now, steer)));
 }
 
 /// Appends the bytes of time that passed in a crawl, and nothing else.
@@ -266,18 +289,12 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Command, Unreadable> {
             let batch: Result<_, _> = batch.into_iter().map(candidate::CandidateMessage::read).collect();
             Command::Admit { crawl, now: read_time(now), batch: batch? }
         }
-        Verb::Claim(ClaimMessage { crawl, now, want }) => {
-            let want = want.ok_or(Unreadable::Lacks("what was wanted"))?.read()?;
-            Command::Claim { crawl, now: read_time(now), want }
-        }
+        Verb::Claim(message) => read_claim(message)?,
         Verb::Settle(SettleMessage { crawl, now, batch }) => {
             let batch: Result<_, _> = batch.into_iter().map(settle::SettlementMessage::read).collect();
             Command::Settle { crawl, now: read_time(now), batch: batch? }
         }
-        Verb::Steer(SteerMessage { crawl, now, steer }) => {
-            let steer = steer.ok_or(Unreadable::Lacks("what was steered"))?.read()?;
-            Command::Steer { crawl, now: read_time(now), steer }
-        }
+        Verb::Steer(message) => read_steer(message)?,
         Verb::Pass(PassMessage { crawl, now }) => Command::Pass { crawl, now: read_time(now) },
     })
 }

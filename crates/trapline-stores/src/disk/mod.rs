@@ -1,7 +1,9 @@
-//! The disk store: the engine plus a log of the commands it was given.
+//! The disk store: the engine plus a log of the commands it was given, and snapshots of the engine.
 //!
 //! The engine is deterministic, so the log need not say what a command changed: replaying the commands at their times
-//! gives the same state. What it answered is in the log as a number, and compared when it is replayed.
+//! gives the same state. What it answered is in the log as a number, and compared when it is replayed. A snapshot saves
+//! replaying what came before it. The requests of URLs are not in memory but in the log, and read there when they are
+//! wanted.
 //!
 //! One verb is one record, whatever it touches. A verb is done by the engine and written to the log under one lock, so
 //! that both have the same order; it is answered when its record is on disk. What is absent: the files themselves
@@ -12,6 +14,7 @@ mod command;
 mod commit;
 pub mod files;
 mod folder;
+mod keeper;
 mod log;
 mod message;
 mod options;
@@ -19,6 +22,8 @@ mod record;
 mod recovery;
 mod reopen;
 mod segment;
+mod snapshot;
+mod texts;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -36,8 +41,11 @@ use trapline_frontier::{
 use commit::{Commit, Failure};
 use files::{Files, Folder};
 use folder::Held;
-use log::{Log, NoRoom, Urgency};
+use keeper::Bell;
+use log::{Ahead, Log, NoRoom, Sizes, Urgency};
+use message::logged::{self, Which};
 use record::Draft;
+use texts::Texts;
 
 pub use options::{DiskOptions, Durability};
 pub use reopen::DiskReopen;
@@ -46,16 +54,33 @@ pub use reopen::DiskReopen;
 ///
 /// Dropping it closes it in good order.
 pub struct DiskStore {
-    /// Held while the engine does a verb and its record is written, never while waiting for the disk.
-    inner: Mutex<Inner>,
-    commit: Arc<Commit>,
+    shared: Arc<Shared>,
     durability: Durability,
     /// What each crawl had when the store was opened.
     recovered: BTreeMap<Arc<str>, Recovered>,
     /// What is told of crawls that came later.
     opened: Recovered,
-    /// The thread that syncs, until the store is closed.
-    thread: Mutex<Option<JoinHandle<()>>>,
+    /// The threads that sync and keep, until the store is closed.
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+/// What the threads of a store share.
+struct Shared {
+    /// Held while the engine does a verb and its record is written, never while waiting for the disk.
+    inner: Mutex<Inner>,
+    commit: Commit,
+    texts: Arc<Texts>,
+    files: Arc<dyn Files>,
+    ahead: Arc<Ahead>,
+    bell: Bell,
+    snapshots: Mutex<Snapshots>,
+    snapshot_bytes: u64,
+}
+
+/// What is known of the snapshots. Locked while one is taken.
+struct Snapshots {
+    /// How large the latest is.
+    bytes: u64,
 }
 
 struct Inner {
@@ -63,6 +88,9 @@ struct Inner {
     log: Log,
     /// The last record that was a command; those after it only let time pass.
     last_command: u64,
+    /// How much was written since the last snapshot was begun, and how much will be enough for another.
+    unsaved: u64,
+    enough: u64,
     is_closed: bool,
     /// The folder is ours as long as this is held. None with files of a test.
     held: Option<Held>,
@@ -98,36 +126,65 @@ impl DiskStore {
         held: Option<Held>,
     ) -> Result<Self, StoreError> {
         let started = Instant::now();
-        let DiskOptions { durability, segment_bytes } = *options;
-        let segment_bytes = segment_bytes.max(DiskOptions::SEGMENT_BYTES_MIN);
-        let recovery = recovery::recover(files, segment_bytes, draw_number)?;
-        let recovery::Recovery { engine, log, last, bytes_cut } = recovery;
-        let opened =
-            Recovered { log_position: last, bytes_cut, took: started.elapsed(), ..Recovered::default() };
+        let DiskOptions { durability, snapshot_bytes, background, .. } = *options;
+        let recovery = recovery::recover(files, Sizes::of(options), draw_number)?;
+        let recovery::Recovery { engine, log, texts, last, bytes_cut, snapshot, unsaved } = recovery;
+        let opened = Recovered {
+            log_position: last,
+            bytes_cut,
+            snapshot: snapshot.as_ref().map(|(position, _)| position.next - 1),
+            took: started.elapsed(),
+            ..Recovered::default()
+        };
         let recovered = engine.crawls().map(|(name, stats)| (Arc::clone(name), count(&stats, opened)));
         let recovered = recovered.collect();
-        let commit = Arc::new(Commit::new(log.file(), log.name(), last));
+        let commit = Commit::new(log.file(), log.name(), last);
+        let ahead = log.ahead();
+        let snapshots = Snapshots { bytes: snapshot.map_or(0, |(_, bytes)| bytes) };
+        let enough = snapshot_bytes.max(snapshots.bytes / 2);
+        let inner = Inner { engine, log, last_command: last, unsaved, enough, is_closed: false, held };
+        let shared = Arc::new(Shared {
+            inner: Mutex::new(inner),
+            commit,
+            texts,
+            files: Arc::clone(files),
+            ahead,
+            bell: Bell::default(),
+            snapshots: Mutex::new(snapshots),
+            snapshot_bytes,
+        });
         let interval = match durability {
             Durability::Interval(period) => Some(period),
             Durability::Batch | Durability::Explicit => None,
         };
-        let syncing = Arc::clone(&commit);
-        let thread = std::thread::Builder::new()
-            .name("trapline-sync".to_owned())
-            .spawn(move || syncing.run(interval))
-            .map_err(|error| {
-                let message =
-                    format!("disk store: cannot open: cannot begin a thread: {error}; try again later");
-                StoreError::new(ErrorKind::Unavailable, message)
-            })?;
-        Ok(Self {
-            inner: Mutex::new(Inner { engine, log, last_command: last, is_closed: false, held }),
-            commit,
-            durability,
-            recovered,
-            opened,
-            thread: Mutex::new(Some(thread)),
-        })
+        let store = Self { shared, durability, recovered, opened, threads: Mutex::default() };
+        store.start("trapline-sync", move |shared| shared.commit.run(interval))?;
+        if background {
+            store.start("trapline-keeper", keeper::run)?;
+        }
+        Ok(store)
+    }
+
+    fn start(&self, name: &str, work: impl FnOnce(&Shared) + Send + 'static) -> Result<(), StoreError> {
+        let shared = Arc::clone(&self.shared);
+        let started = std::thread::Builder::new().name(name.to_owned()).spawn(move || work(&shared));
+        let thread = started.map_err(|error| {
+            let message = format!("disk store: cannot open: cannot begin a thread: {error}; try again later");
+            StoreError::new(ErrorKind::Unavailable, message)
+        })?;
+        self.threads.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
+        Ok(())
+    }
+
+    /// Takes a snapshot now, from which the next opening will go on, and says up to which record it goes. Verbs are done
+    /// meanwhile.
+    ///
+    /// The store takes them by itself, see [`DiskOptions::snapshot_bytes`].
+    ///
+    /// # Errors
+    /// If it cannot be written. Nothing is lost by that: opening takes longer.
+    pub fn snapshot(&self) -> Result<u64, StoreError> {
+        self.shared.take_snapshot()
     }
 
     /// Closes the store: everything answered is on disk, and the folder free for others. Later verbs answer an error.
@@ -153,75 +210,86 @@ impl DiskStore {
     }
 
     fn end(&self, close: impl FnOnce(&Commit) -> Result<(), Failure>) -> Result<(), Failure> {
-        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut inner = self.shared.inner.lock().unwrap_or_else(PoisonError::into_inner);
         if inner.is_closed {
             return Ok(());
         }
         inner.is_closed = true;
-        let closed = close(&self.commit);
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(thread) = thread {
-            // It ends by itself once it is told to; it cannot panic.
+        inner.engine.drop_image();
+        let closed = close(&self.shared.commit);
+        self.shared.bell.close();
+        // The keeper may be waiting for this lock, to see that it is to end.
+        drop(inner);
+        let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        for thread in threads {
+            // They end by themselves once they are told to; they cannot panic.
             let _ = thread.join();
         }
-        inner.held = None;
+        self.shared.inner.lock().unwrap_or_else(PoisonError::into_inner).held = None;
         closed
     }
 
-    fn inner(&self, attempted: &str) -> Result<MutexGuard<'_, Inner>, StoreError> {
-        let Ok(inner) = self.inner.lock() else {
-            return Err(StoreError::new(
-                ErrorKind::Corrupt,
-                format!(
-                    "disk store: cannot {attempted}: an earlier verb failed half-way, so what is in memory cannot be trusted; \
-                     what is on disk can: open the store again, and report this bug in Trapline"
-                ),
-            ));
-        };
-        if inner.is_closed {
-            let message = format!("disk store: cannot {attempted}: the store was closed; open it again");
-            return Err(StoreError::new(ErrorKind::Unavailable, message));
-        }
-        Ok(inner)
-    }
-
     /// Does a verb and writes its record: the answer, and the record that must be on disk before it is given.
+    ///
+    /// `put` appends the record's message, and texts before it, of which it says how long they are; and the answer as a
+    /// number. It is never longer than `bound`.
     fn act<T>(
         &self,
         (attempted, urgency): (&str, Urgency),
         (crawl, now): (Option<&str>, Timestamp),
-        mut draft: Draft,
+        bound: u64,
         verb: impl FnOnce(&mut Engine) -> Result<T, StoreError>,
-        number: impl FnOnce(&T) -> u64,
+        put: impl FnOnce(&mut Vec<u8>, &T) -> (usize, u64),
     ) -> Result<(T, u64), StoreError> {
-        if draft.len() > BATCH_BYTES_MAX {
+        if bound > BATCH_BYTES_MAX {
             let message = format!(
-                "disk store: cannot {attempted}: the batch has {} bytes, and at most {BATCH_BYTES_MAX} are taken; nothing was \
-                 done: send it in parts",
-                draft.len()
+                "disk store: cannot {attempted}: the batch may take {bound} bytes, and at most {BATCH_BYTES_MAX} are taken; \
+                 nothing was done: send it in parts"
             );
             return Err(StoreError::new(ErrorKind::Invalid, message));
         }
-        let mut inner = self.inner(attempted)?;
-        let Inner { engine, log, last_command, .. } = &mut *inner;
-        if let Some(failure) = self.commit.failure() {
+        let mut inner = self.shared.inner(attempted)?;
+        let Inner { engine, log, .. } = &mut *inner;
+        let Shared { commit, texts, .. } = &*self.shared;
+        if let Some(failure) = commit.failure() {
             return Err(stopped(attempted, &failure));
         }
-        log.make_room(draft.len(), urgency, &self.commit)
-            .map_err(|trouble| self.no_room(attempted, trouble))?;
-        match verb(engine) {
+        log.make_room(bound, urgency, commit).map_err(|trouble| self.no_room(attempted, trouble))?;
+        let position = log.position();
+        texts.begin(texts::place(position.segment, position.at));
+        let done = verb(engine);
+        let bytes = texts.take();
+        if let Some(failure) = texts.take_failure() {
+            // What the engine made of it is not what it would have made of the real thing.
+            commit.fail(failure.clone());
+            return Err(unsure(attempted, &failure));
+        }
+        match done {
             Ok(answer) => {
-                let sequence = self
-                    .append(log, &mut draft, number(&answer))
-                    .map_err(|failure| unsure(attempted, &failure))?;
-                *last_command = sequence;
-                Ok((answer, sequence))
+                let mut number = 0;
+                let mut draft = Draft::with_texts(bytes, |bytes| {
+                    let (texts, answers) = put(bytes, &answer);
+                    number = answers;
+                    texts
+                });
+                match self.append(&mut inner, &mut draft, number) {
+                    Ok(sequence) => {
+                        inner.last_command = sequence;
+                        texts.reuse(draft.into_bytes());
+                        Ok((answer, sequence))
+                    }
+                    Err(failure) => {
+                        // Questions go on, and what was done is still to be seen.
+                        texts.keep(draft.into_bytes());
+                        Err(unsure(attempted, &failure))
+                    }
+                }
             }
             Err(error) => {
                 // Nothing but time has passed; a record of that is never longer than the command's.
                 if let Some(crawl) = crawl.filter(|crawl| engine.has(crawl)) {
-                    let mut draft = Draft::new(|bytes| message::pass(bytes, crawl, now));
-                    self.append(log, &mut draft, answers::NOTHING)
+                    let mut draft = Draft::new(|bytes| logged::pass(bytes, crawl, now));
+                    self.append(&mut inner, &mut draft, answers::NOTHING)
                         .map_err(|failure| unsure(attempted, &failure))?;
                 }
                 Err(error)
@@ -229,11 +297,16 @@ impl DiskStore {
         }
     }
 
-    fn append(&self, log: &mut Log, draft: &mut Draft, answers: u64) -> Result<u64, Failure> {
-        let appended = log.append(draft, self.commit.durable(), answers);
+    fn append(&self, inner: &mut Inner, draft: &mut Draft, answers: u64) -> Result<u64, Failure> {
+        let commit = &self.shared.commit;
+        let appended = inner.log.append(draft, commit.durable(), answers);
         match &appended {
-            Ok(sequence) => self.commit.wrote(*sequence),
-            Err(failure) => self.commit.fail(failure.clone()),
+            Ok(sequence) => commit.wrote(*sequence),
+            Err(failure) => commit.fail(failure.clone()),
+        }
+        inner.unsaved += draft.len();
+        if inner.unsaved >= inner.enough || inner.log.begins_to_want() {
+            self.shared.bell.ring();
         }
         appended
     }
@@ -241,9 +314,17 @@ impl DiskStore {
     fn no_room(&self, attempted: &str, trouble: NoRoom) -> StoreError {
         match trouble {
             NoRoom::Failed(failure) => {
-                self.commit.fail(failure.clone());
+                self.shared.commit.fail(failure.clone());
                 stopped(attempted, &failure)
             }
+            NoRoom::Spared { free, kept } => StoreError::new(
+                ErrorKind::Full,
+                format!(
+                    "disk store: cannot {attempted}: the disk has {free} bytes left, and {kept} of them are left alone \
+                     (min_free_disk); nothing was done and nothing is lost, what is there can still be claimed and settled: free some \
+                     space, then try again"
+                ),
+            ),
             NoRoom::Refused { file, error } => StoreError::new(
                 ErrorKind::Full,
                 format!(
@@ -258,7 +339,7 @@ impl DiskStore {
     async fn promise(&self, attempted: &str, sequence: u64) -> Result<(), StoreError> {
         match self.durability {
             Durability::Batch => {
-                self.commit.wait(sequence).await.map_err(|failure| unsure(attempted, &failure))
+                self.shared.commit.wait(sequence).await.map_err(|failure| unsure(attempted, &failure))
             }
             Durability::Interval(_) | Durability::Explicit => Ok(()),
         }
@@ -284,19 +365,130 @@ impl DiskStore {
         (crawl, now): (&str, Timestamp),
         question: impl FnOnce(&mut Engine) -> Result<T, StoreError>,
     ) -> Result<(T, u64), StoreError> {
-        let mut inner = self.inner(attempted)?;
-        let Inner { engine, log, last_command, .. } = &mut *inner;
-        let shown = *last_command;
+        let mut inner = self.shared.inner(attempted)?;
+        let Shared { commit, texts, .. } = &*self.shared;
+        let shown = inner.last_command;
         // After a failure nothing will be promised any more, so the log need not know what passed.
-        if engine.would_pass(crawl, now) && self.commit.failure().is_none() {
-            let mut draft = Draft::new(|bytes| message::pass(bytes, crawl, now));
-            match log.make_room(draft.len(), Urgency::Question, &self.commit) {
-                Ok(()) => drop(self.append(log, &mut draft, answers::NOTHING)),
-                Err(NoRoom::Failed(failure)) => self.commit.fail(failure),
+        if inner.engine.would_pass(crawl, now) && commit.failure().is_none() {
+            let mut draft = Draft::new(|bytes| logged::pass(bytes, crawl, now));
+            match inner.log.make_room(draft.len(), Urgency::Question, commit) {
+                Ok(()) => drop(self.append(&mut inner, &mut draft, answers::NOTHING)),
+                Err(NoRoom::Failed(failure)) => commit.fail(failure),
                 Err(refused) => return Err(self.no_room(attempted, refused)),
             }
         }
-        Ok((question(engine)?, shown))
+        let answer = question(&mut inner.engine);
+        match texts.take_failure() {
+            None => Ok((answer?, shown)),
+            Some(failure) => Err(unreadable(attempted, &failure)),
+        }
+    }
+}
+
+impl Shared {
+    fn inner(&self, attempted: &str) -> Result<MutexGuard<'_, Inner>, StoreError> {
+        let Ok(inner) = self.inner.lock() else {
+            return Err(StoreError::new(
+                ErrorKind::Corrupt,
+                format!(
+                    "disk store: cannot {attempted}: an earlier verb failed half-way, so what is in memory cannot be trusted; \
+                     what is on disk can: open the store again, and report this bug in Trapline"
+                ),
+            ));
+        };
+        if inner.is_closed {
+            let message = format!("disk store: cannot {attempted}: the store was closed; open it again");
+            return Err(StoreError::new(ErrorKind::Unavailable, message));
+        }
+        Ok(inner)
+    }
+
+    /// The segment that is to be made ahead of time.
+    fn wants_ahead(&self) -> Option<(u64, u64)> {
+        let inner = self.inner("look ahead").ok()?;
+        inner.log.wants_ahead()
+    }
+
+    fn wants_snapshot(&self) -> bool {
+        self.inner("look ahead").is_ok_and(|inner| inner.unsaved >= inner.enough)
+    }
+
+    /// Takes a snapshot, and says up to which record it goes.
+    fn take_snapshot(&self) -> Result<u64, StoreError> {
+        const ATTEMPTED: &str = "take a snapshot";
+        let mut snapshots = self.snapshots.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut inner = self.inner(ATTEMPTED)?;
+        if let Some(failure) = self.commit.failure() {
+            return Err(stopped(ATTEMPTED, &failure));
+        }
+        inner.engine.begin_image();
+        let (store, position) = (inner.log.store(), inner.log.position());
+        let unsaved = std::mem::take(&mut inner.unsaved);
+        drop(inner);
+        let name = snapshot::name(position.next);
+        let taken = self.write_snapshot(store, position);
+        let mut inner = self.inner(ATTEMPTED)?;
+        match taken {
+            Ok(bytes) => {
+                inner.enough = self.snapshot_bytes.max(bytes / 2);
+                drop(inner);
+                snapshots.bytes = bytes;
+                self.drop_old_snapshots(position.next);
+                Ok(position.next - 1)
+            }
+            Err(trouble) => {
+                inner.engine.drop_image();
+                // It is tried again when there is as much once more.
+                inner.unsaved += unsaved;
+                inner.enough = inner.unsaved.saturating_add(self.snapshot_bytes);
+                drop(inner);
+                let _ = self.files.remove(&name);
+                Err(trouble)
+            }
+        }
+    }
+
+    fn write_snapshot(&self, store: u128, position: log::Position) -> Result<u64, StoreError> {
+        const ATTEMPTED: &str = "take a snapshot";
+        let failed = |error| {
+            let file = self.files.describe(&snapshot::name(position.next));
+            let message = format!(
+                "disk store: cannot take a snapshot in {file}: {error}; nothing is lost, but opening will take longer"
+            );
+            StoreError::new(ErrorKind::Unavailable, message)
+        };
+        let mut writer = snapshot::Writer::begin(&*self.files, store, position).map_err(failed)?;
+        let mut last = None;
+        loop {
+            let frames = self.inner(ATTEMPTED)?.engine.next_frames();
+            if frames.is_empty() {
+                break;
+            }
+            for frame in frames {
+                if let Some(before) = last.replace(frame) {
+                    writer.frame(&before.encode()).map_err(failed)?;
+                }
+            }
+        }
+        // What a snapshot says must be in the log for certain, where its requests are, before it counts.
+        self.commit.sync().map_err(|failure| stopped(ATTEMPTED, &failure))?;
+        if let Some(last) = last {
+            writer.frame(&last.encode()).map_err(failed)?;
+        }
+        writer.finish(&*self.files).map_err(failed)
+    }
+
+    /// Keeps this snapshot and the one before it, should this one turn out to be damaged.
+    fn drop_old_snapshots(&self, newest: u64) {
+        let Ok(names) = self.files.list() else { return };
+        let mut older: Vec<u64> = names.iter().filter_map(|name| snapshot::number_of(name)).collect();
+        older.retain(|number| *number < newest);
+        older.sort_unstable();
+        older.pop();
+        for number in older {
+            // One that stays does no harm, and goes with the next.
+            let _ = self.files.remove(&snapshot::name(number));
+        }
     }
 }
 
@@ -314,22 +506,44 @@ impl Store for DiskStore {
         now: Timestamp,
         batch: &[Candidate],
     ) -> Result<Vec<Admission>, StoreError> {
-        let draft = Draft::new(|bytes| message::admit(bytes, crawl, now, batch));
-        let verb = |engine: &mut Engine| engine.admit(crawl, now, batch);
+        let verb = |engine: &mut Engine| {
+            let which = which(engine, crawl);
+            Ok((engine.admit(crawl, now, batch)?, which))
+        };
+        let put = |bytes: &mut Vec<u8>, (answers, which): &(Vec<Admission>, Which)| {
+            let texts = logged::admit(bytes, (crawl, now), (batch, answers), *which);
+            (texts, answers::admitted(answers, *which))
+        };
+        let bound = logged::bound_admit(crawl, batch);
         let how = ("admit", Urgency::Admission);
-        let (answer, sequence) =
-            self.act(how, (Some(crawl), now), draft, verb, |answers| answers::admitted(answers))?;
+        let ((answer, _), sequence) = self.act(how, (Some(crawl), now), bound, verb, put)?;
         self.promise("admit", sequence).await?;
         Ok(answer)
     }
 
     async fn claim(&self, crawl: Option<&str>, now: Timestamp, want: &Want) -> Result<Claimed, StoreError> {
-        let draft = Draft::new(|bytes| message::claim(bytes, crawl, now, want));
-        let verb = |engine: &mut Engine| engine.claim(crawl, now, want);
+        let message = made(|bytes| logged::claim(bytes, crawl, now, want));
+        let verb = |engine: &mut Engine| {
+            let claimed = engine.claim(crawl, now, want)?;
+            Ok((claimed, engine.take_unread()))
+        };
+        let put = |bytes: &mut Vec<u8>, (claimed, _): &(Claimed, Vec<u64>)| {
+            bytes.extend_from_slice(&message);
+            (0, answers::claimed(claimed))
+        };
         let how = ("claim", Urgency::Work);
-        let (answer, sequence) = self.act(how, (crawl, now), draft, verb, answers::claimed)?;
+        let bound = bound_of(&message);
+        let ((mut claimed, unread), sequence) = self.act(how, (crawl, now), bound, verb, put)?;
+        // Nobody waits for these reads but the one who claims, and while they go on, so does the disk.
+        if self.durability == Durability::Batch {
+            self.shared.commit.want(sequence);
+        }
+        for (lease, place) in claimed.leases.iter_mut().zip(unread) {
+            let request = self.shared.texts.read(place).map_err(|failure| unreadable("claim", &failure))?;
+            lease.request = Arc::new(request);
+        }
         self.promise("claim", sequence).await?;
-        Ok(answer)
+        Ok(claimed)
     }
 
     async fn settle(
@@ -338,21 +552,30 @@ impl Store for DiskStore {
         now: Timestamp,
         batch: Vec<Settlement>,
     ) -> Result<Vec<Settled>, StoreError> {
-        let draft = Draft::new(|bytes| message::settle(bytes, crawl, now, &batch));
-        let verb = |engine: &mut Engine| engine.settle(crawl, now, &batch);
+        let verb = |engine: &mut Engine| {
+            let which = which(engine, crawl);
+            Ok((engine.settle(crawl, now, &batch)?, which))
+        };
+        let put = |bytes: &mut Vec<u8>, (answers, which): &(Vec<Settled>, Which)| {
+            let texts = logged::settle(bytes, (crawl, now), (&batch, answers), *which);
+            (texts, answers::settled(answers, *which))
+        };
+        let bound = logged::bound_settle(crawl, &batch);
         let how = ("settle", Urgency::Work);
-        let (answer, sequence) =
-            self.act(how, (Some(crawl), now), draft, verb, |answers| answers::settled(answers))?;
+        let ((answer, _), sequence) = self.act(how, (Some(crawl), now), bound, verb, put)?;
         self.promise("settle", sequence).await?;
         Ok(answer)
     }
 
     async fn steer(&self, crawl: &str, now: Timestamp, steer: Steer) -> Result<Steered, StoreError> {
-        let draft = Draft::new(|bytes| message::steer(bytes, crawl, now, &steer));
+        let message = made(|bytes| logged::steer(bytes, crawl, now, &steer));
         let verb = |engine: &mut Engine| engine.steer(crawl, now, steer);
+        let put = |bytes: &mut Vec<u8>, answer: &Steered| {
+            bytes.extend_from_slice(&message);
+            (0, answers::steered(*answer))
+        };
         let how = ("steer", Urgency::Work);
-        let (answer, sequence) =
-            self.act(how, (Some(crawl), now), draft, verb, |answer| answers::steered(*answer))?;
+        let (answer, sequence) = self.act(how, (Some(crawl), now), bound_of(&message), verb, put)?;
         self.promise("steer", sequence).await?;
         Ok(answer)
     }
@@ -368,9 +591,27 @@ impl Store for DiskStore {
     }
 
     async fn flush(&self) -> Result<(), StoreError> {
-        let written = self.commit.written();
-        self.commit.wait(written).await.map_err(|failure| unsure("flush", &failure))
+        let written = self.shared.commit.written();
+        self.shared.commit.wait(written).await.map_err(|failure| unsure("flush", &failure))
     }
+}
+
+/// Which candidates of a batch must be in the log. While URLs that are gone are still to be swept, even looking for one may
+/// change something.
+fn which(engine: &Engine, crawl: &str) -> Which {
+    if engine.has_unswept(crawl) { Which::All } else { Which::Effective }
+}
+
+/// The message of a record.
+fn made(put: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    put(&mut bytes);
+    bytes
+}
+
+/// How long the record of a message is at most.
+fn bound_of(message: &[u8]) -> u64 {
+    (record::TEXTS + message.len()) as u64
 }
 
 /// What a crawl has, as it is told after opening.
@@ -409,6 +650,17 @@ fn unsure(attempted: &str, failure: &Failure) -> StoreError {
         format!(
             "disk store: cannot {attempted} for certain: {failure}; whether this batch is there will be seen when the store \
              is opened again, whole or not at all: look after the disk, then open it and try again"
+        ),
+    )
+}
+
+/// Something that the answer needs cannot be read.
+fn unreadable(attempted: &str, failure: &Failure) -> StoreError {
+    StoreError::new(
+        ErrorKind::Corrupt,
+        format!(
+            "disk store: cannot {attempted}: {failure}; the rest of the store is not harmed: look after the disk, and see what \
+             `verify` says (docs/manual/disk.md)"
         ),
     )
 }

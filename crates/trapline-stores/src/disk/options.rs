@@ -20,9 +20,18 @@ pub enum Durability {
 pub struct DiskOptions {
     /// When an answer is safe. Defaults to [`Durability::Batch`].
     pub durability: Durability,
-    /// How large the files of the log are made; a batch that is larger gets one of its own. At least 64 KiB. Defaults to
-    /// 64 MiB.
+    /// How large the files of the log are made, but for the first ones, which are smaller; a batch that is larger gets one
+    /// of its own. At least 64 KiB. Defaults to 64 MiB.
     pub segment_bytes: u64,
+    /// A snapshot is taken when the log has grown by so much since the last one, and by half of what that one took.
+    /// Defaults to 64 MiB.
+    pub snapshot_bytes: u64,
+    /// So much of the disk is left to others: when a segment would take the rest below it, nothing is admitted any more,
+    /// until there is room. Leases are still granted and settled. Defaults to 256 MiB.
+    pub min_free_disk: u64,
+    /// Whether a thread takes snapshots and prepares segments ahead of time. Without it snapshots are taken only when they are
+    /// asked for, and nothing happens but in verbs: for tests that must repeat. Defaults to true.
+    pub background: bool,
 }
 
 impl DiskOptions {
@@ -32,6 +41,12 @@ impl DiskOptions {
 
 impl Default for DiskOptions {
     fn default() -> Self {
-        Self { durability: Durability::default(), segment_bytes: 64 << 20 }
+        Self {
+            durability: Durability::default(),
+            segment_bytes: 64 << 20,
+            snapshot_bytes: 64 << 20,
+            min_free_disk: 256 << 20,
+            background: true,
+        }
     }
 }

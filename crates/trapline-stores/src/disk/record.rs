@@ -9,7 +9,7 @@
 //! 16  u64  up to which sequence number everything was known to be on disk when this was written
 //! 24  u64  what the command answered, as a number
 //! 32  u64  checksum: xxh3 of the 32 bytes above, seeded with the xxh3 of the body
-//! 40       the body
+//! 40       the body: u32, the length of the texts in it; the texts (see `texts.rs`); the message (see `message.rs`)
 //! ```
 //!
 //! All numbers are little-endian.
@@ -18,24 +18,38 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 /// Bytes before the body.
 pub(crate) const HEADER: usize = 40;
+/// Bytes before the texts.
+pub(crate) const TEXTS: usize = HEADER + 4;
 /// What a command's record says it is.
 const COMMAND: u8 = 1;
 /// The version of the bodies that are written.
 const VERSION: u8 = 1;
 
-/// A record being made: the body is there and hashed, which takes the most time and needs no lock.
+/// A record being made.
 pub(crate) struct Draft {
     bytes: Vec<u8>,
-    body_hash: u64,
 }
 
 impl Draft {
-    /// Lets `put` append the body.
+    /// A record without texts; lets `put` append the message.
     pub(crate) fn new(put: impl FnOnce(&mut Vec<u8>)) -> Self {
-        let mut bytes = vec![0; HEADER];
+        let mut bytes = vec![0; TEXTS];
         put(&mut bytes);
-        let body_hash = xxh3_64(&bytes[HEADER..]);
-        Self { bytes, body_hash }
+        Self { bytes }
+    }
+
+    /// A record whose texts are there, behind room for what comes before them. Lets `put` append the message, and further
+    /// texts before it: it answers how many bytes of those there are.
+    pub(crate) fn with_texts(mut bytes: Vec<u8>, put: impl FnOnce(&mut Vec<u8>) -> usize) -> Self {
+        let texts = bytes.len() + put(&mut bytes) - TEXTS;
+        let texts = u32::try_from(texts).expect("batches above the limit were refused");
+        bytes[HEADER..TEXTS].copy_from_slice(&texts.to_le_bytes());
+        Self { bytes }
+    }
+
+    /// What it was made in, to be used again.
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
+        self.bytes
     }
 
     /// How many bytes the record has.
@@ -46,6 +60,7 @@ impl Draft {
     /// The whole record.
     pub(crate) fn finish(&mut self, sequence: u64, synced: u64, answers: u64) -> &[u8] {
         let length = u32::try_from(self.bytes.len() - HEADER).expect("batches above the limit were refused");
+        let body_hash = xxh3_64(&self.bytes[HEADER..]);
         let header = &mut self.bytes[..HEADER];
         header[0..4].copy_from_slice(&length.to_le_bytes());
         header[4] = COMMAND;
@@ -53,7 +68,7 @@ impl Draft {
         header[8..16].copy_from_slice(&sequence.to_le_bytes());
         header[16..24].copy_from_slice(&synced.to_le_bytes());
         header[24..32].copy_from_slice(&answers.to_le_bytes());
-        let checksum = xxh3_64_with_seed(&header[..32], self.body_hash);
+        let checksum = xxh3_64_with_seed(&header[..32], body_hash);
         header[32..].copy_from_slice(&checksum.to_le_bytes());
         &self.bytes
     }
@@ -72,6 +87,12 @@ impl Record<'_> {
     /// How many bytes it takes in the log.
     pub(crate) fn len(&self) -> usize {
         HEADER + self.body.len()
+    }
+
+    /// Its texts and its message; None if it does not have as many texts as it says.
+    pub(crate) fn parts(&self) -> Option<(&[u8], &[u8])> {
+        let (length, rest) = self.body.split_first_chunk()?;
+        rest.split_at_checked(u32::from_le_bytes(*length) as usize)
     }
 }
 
@@ -128,7 +149,8 @@ mod tests {
     use super::*;
 
     fn record(sequence: u64, synced: u64, body: &[u8]) -> Vec<u8> {
-        Draft::new(|bytes| bytes.extend_from_slice(body)).finish(sequence, synced, 77).to_vec()
+        let mut draft = Draft { bytes: [&[0; HEADER], body].concat() };
+        draft.finish(sequence, synced, 77).to_vec()
     }
 
     /// These bytes are in logs: if this test fails, the change is wrong, not the test.
@@ -156,6 +178,21 @@ mod tests {
         for cut in 1..bytes.len() {
             assert_eq!(read(&bytes[..cut]), Found::Broken, "cut at {cut}");
         }
+    }
+
+    #[test]
+    fn texts_and_message_come_back_apart() {
+        let bytes = [&[0; TEXTS], b"texts".as_slice()].concat();
+        let mut draft = Draft::with_texts(bytes, |bytes| {
+            bytes.extend_from_slice(b" moremessage");
+            5
+        });
+        let bytes = draft.finish(1, 0, 0).to_vec();
+        let Found::Record(record) = read(&bytes) else { panic!("it is whole") };
+        assert_eq!(record.parts(), Some((b"texts more".as_slice(), b"message".as_slice())));
+        let lying = Record { body: &[9, 0, 0, 0, 1], ..record };
+        assert_eq!(lying.parts(), None);
+        assert_eq!(Record { body: &[1, 0], ..record }.parts(), None);
     }
 
     #[test]

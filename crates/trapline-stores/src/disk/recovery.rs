@@ -1,74 +1,166 @@
-//! Opening a log: replays every command, and tells a torn end from damage.
+//! Opening a log: goes on from the newest snapshot that is whole, replays every command after it, and tells a torn end
+//! from damage.
 //!
 //! A record that is not whole at the end of the newest segment was being written when the process or the machine died:
 //! it is cut off, and was never promised. Anything else that is not whole was whole once, and is reported with its place,
-//! never skipped. Only a cut writes, and only after everything was read.
+//! never skipped. Only a cut writes, and only after everything was read. A snapshot that is not whole is passed over: the log
+//! has all that is in it.
 
 use std::sync::Arc;
 
-use trapline_frontier::{Engine, ErrorKind, StoreError};
+use trapline_frontier::{Engine, ErrorKind, Library, StoreError};
 
 use super::files::Files;
-use super::log::{Log, NoRoom, Place};
-use super::message;
+use super::log::{Log, NoRoom, Place, Position, Sizes};
+use super::message::logged;
 use super::record::{self, Found, Record};
 use super::segment::{BadHeader, FORMAT, HEADER, Segment};
+use super::snapshot::{self, Snapshot, Unusable};
+use super::texts::{self, Texts};
 
 /// What a log was found to hold.
 pub(crate) struct Recovery {
     pub(crate) engine: Engine,
     pub(crate) log: Log,
+    pub(crate) texts: Arc<Texts>,
     /// The number of the last record.
     pub(crate) last: u64,
     /// How many bytes were cut off.
     pub(crate) bytes_cut: u64,
+    /// The snapshot it went on from, and how large that is.
+    pub(crate) snapshot: Option<(Position, u64)>,
+    /// How many bytes of the log came after it.
+    pub(crate) unsaved: u64,
 }
 
 /// Reads the log in these files, or begins one.
 pub(crate) fn recover(
     files: &Arc<dyn Files>,
-    segment_bytes: u64,
+    sizes: Sizes,
     draw: impl FnOnce() -> u128,
 ) -> Result<Recovery, StoreError> {
     let names = files.list().map_err(|error| cannot(format_args!("list {}: {error}", files.describe(""))))?;
     let mut numbers: Vec<u64> = names.iter().filter_map(|name| Segment::number_of(name)).collect();
     numbers.sort_unstable();
-    let mut replay =
-        Replay { files: &**files, engine: Engine::named("disk"), next: 1, known: 0, store: None };
-    let mut end = None;
-    for (index, number) in numbers.iter().copied().enumerate() {
-        let is_newest = index + 1 == numbers.len();
-        if number != index as u64 + 1 {
+    for (index, number) in numbers.iter().enumerate() {
+        if *number != index as u64 + 1 {
             let missing = files.describe(&Segment::name(index as u64 + 1));
             return Err(damaged(format_args!("{missing} is missing, although there are later segments")));
         }
-        match replay.segment(number, is_newest)? {
-            Some(place) => end = Some(place),
-            // The newest had only been begun. The one before it was complete, and goes on.
-            None => replay.remove(number)?,
+    }
+    // The newest may only have been begun. The one before it goes on.
+    let begun = match numbers.last() {
+        Some(newest) if is_unfinished(&**files, *newest)? => numbers.pop(),
+        _ => None,
+    };
+    let texts = Arc::new(Texts::new(Arc::clone(files)));
+    let found = find_snapshot(&**files, &names, &texts)?;
+    let snapshot = found.as_ref().map(|found| (found.position, found.bytes));
+    let mut replay = match found {
+        Some(Snapshot { engine, store, position, .. }) => Replay {
+            files: &**files,
+            engine,
+            texts: &texts,
+            next: position.next,
+            known: position.next - 1,
+            store: Some(store),
+            unsaved: 0,
+        },
+        None => Replay {
+            files: &**files,
+            engine: Engine::with_library("disk", Arc::clone(&texts) as Arc<dyn Library>),
+            texts: &texts,
+            next: 1,
+            known: 0,
+            store: None,
+            unsaved: 0,
+        },
+    };
+    let begin = snapshot.map_or(1, |(position, _)| position.segment);
+    if snapshot.is_some() && begin > numbers.len() as u64 {
+        let missing = files.describe(&Segment::name(begin));
+        return Err(damaged(format_args!(
+            "{missing} is missing, although there is a snapshot that goes on in it"
+        )));
+    }
+    let mut end = None;
+    for number in numbers.iter().copied().filter(|number| *number >= begin) {
+        let from = snapshot.filter(|(position, _)| position.segment == number).map(|(position, _)| position);
+        end = Some(replay.segment(number, number == numbers.len() as u64, from)?);
+    }
+    if let Some(begun) = begun {
+        replay.remove(begun)?;
+    }
+    // Those that were passed over are of no use, and not to be taken for good ones later.
+    for number in names.iter().filter_map(|name| snapshot::number_of(name)) {
+        if snapshot.is_none_or(|(position, _)| number > position.next) {
+            let _ = files.remove(&snapshot::name(number));
         }
     }
-    let Replay { engine, next, known, .. } = replay;
+    let Replay { engine, next, known, unsaved, .. } = replay;
     let last = next - 1;
     let Some(end) = end else {
-        let log = Log::begin(Arc::clone(files), segment_bytes, draw()).map_err(no_room)?;
-        return Ok(Recovery { engine, log, last, bytes_cut: 0 });
+        let log = Log::begin(Arc::clone(files), sizes, draw()).map_err(no_room)?;
+        return Ok(Recovery { engine, log, texts, last, bytes_cut: 0, snapshot, unsaved });
     };
     end.mend(&**files, known)?;
     let bytes_cut = end.bytes_cut() as u64;
     let place =
         Place { segment: end.segment, file: end.file, at: end.at as u64, size: end.bytes.len() as u64, next };
-    Ok(Recovery { engine, log: Log::new(Arc::clone(files), segment_bytes, place), last, bytes_cut })
+    let log = Log::new(Arc::clone(files), sizes, place);
+    Ok(Recovery { engine, log, texts, last, bytes_cut, snapshot, unsaved })
+}
+
+/// Whether the newest segment had only been begun: it has no header yet, and nothing else.
+fn is_unfinished(files: &dyn Files, number: u64) -> Result<bool, StoreError> {
+    let name = Segment::name(number);
+    let read = |error| cannot(format_args!("read {}: {error}", files.describe(&name)));
+    let file = files.open(&name).map_err(read)?;
+    match Segment::read(&file.read_at(0, HEADER as usize).map_err(read)?) {
+        Ok(_) | Err(BadHeader::Newer(_)) => Ok(false),
+        Err(BadHeader::Unfinished | BadHeader::Broken) => {
+            let bytes = file.read().map_err(read)?;
+            Ok(bytes.iter().skip(HEADER as usize).all(|byte| *byte == 0))
+        }
+    }
+}
+
+/// The newest snapshot that is whole.
+fn find_snapshot(
+    files: &dyn Files,
+    names: &[String],
+    texts: &Arc<Texts>,
+) -> Result<Option<Snapshot>, StoreError> {
+    let mut numbers: Vec<u64> = names.iter().filter_map(|name| snapshot::number_of(name)).collect();
+    numbers.sort_unstable_by(|a, b| b.cmp(a));
+    for number in numbers {
+        let name = snapshot::name(number);
+        match snapshot::read(files, &name, texts) {
+            Ok(snapshot) if snapshot.position.next == number => return Ok(Some(snapshot)),
+            Ok(_) | Err(Unusable::Broken(_)) => {}
+            Err(Unusable::Newer(format)) => {
+                return Err(newer(format_args!(
+                    "{}: it has format {format}, and this version of Trapline knows snapshots up to format {}",
+                    files.describe(&name),
+                    snapshot::FORMAT
+                )));
+            }
+        }
+    }
+    Ok(None)
 }
 
 struct Replay<'a> {
     files: &'a dyn Files,
     engine: Engine,
+    texts: &'a Texts,
     /// The number that the next record must have.
     next: u64,
     /// Up to here everything was on disk when a later record was written.
     known: u64,
     store: Option<u128>,
+    /// How many bytes were replayed.
+    unsaved: u64,
 }
 
 /// Where the records of a segment end.
@@ -87,8 +179,8 @@ impl Replay<'_> {
         self.files.describe(&Segment::name(number))
     }
 
-    /// Replays a segment; None if it had only been begun.
-    fn segment(&mut self, number: u64, is_newest: bool) -> Result<Option<End>, StoreError> {
+    /// Replays a segment, from a position in it on.
+    fn segment(&mut self, number: u64, is_newest: bool, from: Option<Position>) -> Result<End, StoreError> {
         let name = Segment::name(number);
         let read = |error| cannot(format_args!("read {}: {error}", self.files.describe(&name)));
         let file = self.files.open(&name).map_err(read)?;
@@ -97,67 +189,79 @@ impl Replay<'_> {
         let segment = match Segment::read(&bytes) {
             Ok(segment) => segment,
             Err(BadHeader::Newer(format)) => {
-                return Err(StoreError::new(
-                    ErrorKind::Unsupported,
-                    format!(
-                        "disk store: cannot open {name}: it has format {format}, and this version of Trapline knows formats \
-                         up to {FORMAT}; nothing was changed: open it with the version that wrote it, or a later one"
-                    ),
-                ));
-            }
-            Err(BadHeader::Unfinished) if is_newest => return Ok(None),
-            Err(_) if is_newest && bytes.iter().skip(HEADER as usize).all(|byte| *byte == 0) => {
-                return Ok(None);
+                return Err(newer(format_args!(
+                    "{name}: it has format {format}, and this version of Trapline knows formats up to {FORMAT}"
+                )));
             }
             Err(_) => return Err(damaged(format_args!("{name} is damaged at byte 0: it has no header"))),
         };
         let store = *self.store.get_or_insert(segment.store);
-        if segment.store != store || segment.number != number || segment.first != self.next {
+        // What comes before a snapshot is read once more, but not replayed.
+        let first = if from.is_some() { segment.first.min(self.next) } else { self.next };
+        if segment.store != store || segment.number != number || segment.first != first {
             return Err(damaged(format_args!(
                 "{name} does not belong there: it says that it is segment {} of store {:032x} from record {} on, where \
-                 segment {number} of store {store:032x} from record {} on is expected",
-                segment.number, segment.store, segment.first, self.next,
+                 segment {number} of store {store:032x} from record {first} on is expected",
+                segment.number, segment.store, segment.first,
             )));
         }
         let mut end = End { segment, file, bytes: Vec::new(), at: HEADER as usize, begins: Vec::new() };
+        let mut expected = first;
         loop {
             let rest = &bytes[end.at..];
+            let at = end.at as u64;
+            if let Some(from) = from
+                && (expected == from.next && at != from.at || expected < from.next && at >= from.at)
+            {
+                return Err(damaged(format_args!(
+                    "{name} is damaged at byte {}: a snapshot goes on with record {} at byte {}",
+                    end.at, from.next, from.at
+                )));
+            }
             match record::read(rest) {
-                Found::Record(record) if record.sequence == self.next => {
-                    self.replay(&record, &name, end.at)?;
-                    end.begins.push((record.sequence, end.at));
+                Found::Record(record) if record.sequence == expected => {
+                    if expected >= self.next {
+                        self.replay(&record, (number, &name, end.at))?;
+                        end.begins.push((record.sequence, end.at));
+                    }
+                    expected += 1;
                     end.at += record.len();
                     continue;
                 }
                 Found::Newer => {
-                    return Err(StoreError::new(
-                        ErrorKind::Unsupported,
-                        format!(
-                            "disk store: cannot open {name}: the record at byte {} was written by a newer version of Trapline; \
-                             nothing was changed: open it with that version, or a later one",
-                            end.at
-                        ),
-                    ));
-                }
-                Found::Blank if rest.iter().all(|byte| *byte == 0) => {}
-                _ if is_newest && !record::proves_damage(rest, self.next) => {}
-                _ => {
-                    return Err(damaged(format_args!(
-                        "{name} is damaged at byte {}: record {} was on disk and is not whole any more",
-                        end.at, self.next
+                    return Err(newer(format_args!(
+                        "{name}: the record at byte {} was written by a newer version of Trapline",
+                        end.at
                     )));
                 }
+                // What a snapshot has seen was on disk before it was.
+                _ if expected < self.next => return Err(self.damaged_record(&name, end.at, expected)),
+                Found::Blank if rest.iter().all(|byte| *byte == 0) => {}
+                _ if is_newest && !record::proves_damage(rest, self.next) => {}
+                _ => return Err(self.damaged_record(&name, end.at, expected)),
             }
             end.bytes = bytes;
-            return Ok(Some(end));
+            return Ok(end);
         }
     }
 
-    fn replay(&mut self, record: &Record<'_>, name: &str, at: usize) -> Result<(), StoreError> {
+    fn damaged_record(&self, name: &str, at: usize, number: u64) -> StoreError {
+        damaged(format_args!(
+            "{name} is damaged at byte {at}: record {number} was on disk and is not whole any more"
+        ))
+    }
+
+    fn replay(
+        &mut self,
+        record: &Record<'_>,
+        (number, name, at): (u64, &str, usize),
+    ) -> Result<(), StoreError> {
         let sequence = record.sequence;
-        let command = message::read(record.body).map_err(|error| {
+        let unreadable = |error: &dyn std::fmt::Display| {
             damaged(format_args!("{name}: record {sequence} at byte {at} cannot be read: {error}"))
-        })?;
+        };
+        let (texts, message) = record.parts().ok_or_else(|| unreadable(&"it lacks some of its texts"))?;
+        let command = logged::read(message, texts).map_err(|error| unreadable(&error))?;
         let other = |what: &str| {
             StoreError::new(
                 ErrorKind::Corrupt,
@@ -168,12 +272,18 @@ impl Replay<'_> {
                 ),
             )
         };
+        self.texts.begin_again(texts::place(number, at as u64), texts);
         let answers = command.replay(&mut self.engine).map_err(|error| other(&format!(" ({error})")))?;
+        self.texts.take();
+        if let Some(failure) = self.texts.take_failure() {
+            return Err(damaged(format_args!("{failure}")));
+        }
         if answers != record.answers {
             return Err(other(""));
         }
         self.known = self.known.max(record.synced);
         self.next += 1;
+        self.unsaved += record.len() as u64;
         Ok(())
     }
 
@@ -216,6 +326,15 @@ fn cannot(what: std::fmt::Arguments<'_>) -> StoreError {
     StoreError::new(ErrorKind::Unavailable, format!("disk store: cannot open: cannot {what}"))
 }
 
+fn newer(what: std::fmt::Arguments<'_>) -> StoreError {
+    StoreError::new(
+        ErrorKind::Unsupported,
+        format!(
+            "disk store: cannot open {what}; nothing was changed: open it with the version that wrote it, or a later one"
+        ),
+    )
+}
+
 fn damaged(what: std::fmt::Arguments<'_>) -> StoreError {
     StoreError::new(
         ErrorKind::Corrupt,
@@ -229,6 +348,8 @@ fn damaged(what: std::fmt::Arguments<'_>) -> StoreError {
 fn no_room(trouble: NoRoom) -> StoreError {
     match trouble {
         NoRoom::Refused { file, error } => cannot(format_args!("make {file}: {error}")),
+        // Only asked of admissions.
+        NoRoom::Spared { free, .. } => cannot(format_args!("begin a log: the disk has {free} bytes left")),
         NoRoom::Failed(failure) => {
             StoreError::new(ErrorKind::Unavailable, format!("disk store: cannot open: {failure}"))
         }

@@ -11,19 +11,28 @@ use crate::folder::TestFolder;
 use crate::sim_files::SimFiles;
 
 /// Small segments, so that there are several.
-pub(crate) const SMALL: DiskOptions = DiskOptions { durability: Durability::Batch, segment_bytes: 64 << 10 };
+pub(crate) const SMALL: DiskOptions = DiskOptions {
+    durability: Durability::Batch,
+    segment_bytes: 64 << 10,
+    snapshot_bytes: u64::MAX,
+    min_free_disk: 0,
+    background: false,
+};
 
 #[derive(Default)]
 struct Real {
     /// All folders of the case: two stores may be open at once.
     folders: Vec<TestFolder>,
     store: Option<Arc<DiskStore>>,
+    reopened: u32,
 }
 
 impl Real {
     fn open_latest(&mut self) -> Arc<dyn Store> {
         let path = self.folders.last().expect("one was opened").path();
         let store = Arc::new(DiskStore::open(path, &SMALL).expect("it opens"));
+        // What is done from now on comes after a snapshot; what was done before it was opened is in it.
+        store.snapshot().expect("a snapshot is taken");
         self.store = Some(Arc::clone(&store));
         store
     }
@@ -41,6 +50,10 @@ impl Harness for Real {
 
     fn reopen(&mut self, crash: bool) -> Option<Arc<dyn Store>> {
         let store = self.store.take().expect("one was opened");
+        self.reopened += 1;
+        if self.reopened % 2 == 1 {
+            store.snapshot().expect("a snapshot is taken");
+        }
         if crash {
             store.abandon();
         } else {

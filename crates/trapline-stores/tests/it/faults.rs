@@ -15,6 +15,9 @@ use crate::sim_files::{Fault, FaultKind, SimFiles};
 
 const STEPS: u64 = 24;
 
+/// After so many steps a snapshot is taken.
+const SNAPSHOTS: [u64; 3] = [5, 11, 17];
+
 /// What a step answered.
 #[derive(Clone, Debug, PartialEq)]
 enum Said {
@@ -117,6 +120,10 @@ fn run(files: &SimFiles) -> (u64, Option<StoreError>) {
             }
         }
         result.0 = number + 1;
+        if SNAPSHOTS.contains(&result.0) {
+            // If it fails, nothing is lost by that.
+            let _ = store.snapshot();
+        }
     }
     store.abandon();
     result

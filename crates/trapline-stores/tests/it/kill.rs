@@ -24,7 +24,13 @@ const ROUND_SECS: u64 = 10;
 const LEASE_SECS: u64 = 25;
 const FOLDER: &str = "TRAPLINE_KILL_FOLDER";
 const ROUND: &str = "TRAPLINE_KILL_ROUND";
-const OPTIONS: DiskOptions = DiskOptions { durability: Durability::Batch, segment_bytes: 256 << 10 };
+const OPTIONS: DiskOptions = DiskOptions {
+    durability: Durability::Batch,
+    segment_bytes: 256 << 10,
+    snapshot_bytes: 200 << 10,
+    min_free_disk: 0,
+    background: true,
+};
 
 fn time(round: u64) -> Timestamp {
     Timestamp::from_millis(round * ROUND_SECS * 1000)

@@ -172,6 +172,10 @@ impl Files for SimFiles {
         disk.files.remove(name).map(drop).ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
+    fn free(&self) -> io::Result<u64> {
+        Ok(u64::MAX)
+    }
+
     fn sync_folder(&self) -> io::Result<()> {
         let mut disk = self.disk();
         disk.call().map_err(error)?;
@@ -192,6 +196,13 @@ struct SimFile {
 impl LogFile for SimFile {
     fn read(&self) -> io::Result<Vec<u8>> {
         Ok(locked(&self.content).seen.clone())
+    }
+
+    fn read_at(&self, at: u64, bytes: usize) -> io::Result<Vec<u8>> {
+        let content = locked(&self.content);
+        let begin = (at as usize).min(content.seen.len());
+        let end = (begin + bytes).min(content.seen.len());
+        Ok(content.seen[begin..end].to_vec())
     }
 
     fn write(&self, at: u64, bytes: &[u8]) -> io::Result<()> {

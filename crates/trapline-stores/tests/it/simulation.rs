@@ -34,14 +34,20 @@ struct Reopened {
     store: Arc<DiskStore>,
     loses_power: bool,
     crashes: u64,
+    opened: u64,
 }
 
 impl Stores for InMemory {
     fn open(&self) -> Result<Opened, StoreError> {
         let files = SimFiles::default();
         let store = Arc::new(DiskStore::open_on(files.clone(), &SMALL)?);
-        let reopened =
-            Reopened { files, store: Arc::clone(&store), loses_power: self.loses_power, crashes: 0 };
+        let reopened = Reopened {
+            files,
+            store: Arc::clone(&store),
+            loses_power: self.loses_power,
+            crashes: 0,
+            opened: 0,
+        };
         Ok(Opened { store, reopen: Some(Box::new(reopened)) })
     }
 }
@@ -49,6 +55,11 @@ impl Stores for InMemory {
 impl Reopened {
     fn again(&mut self) -> Result<Arc<dyn Store>, StoreError> {
         self.store = Arc::new(DiskStore::open_on(self.files.clone(), &SMALL)?);
+        self.opened += 1;
+        // Now from a snapshot and what came after it, now from an older one, now from none.
+        if self.opened % 4 < 2 {
+            self.store.snapshot()?;
+        }
         Ok(Arc::clone(&self.store) as _)
     }
 }

@@ -262,8 +262,10 @@ impl CrawlMessage {
 
 impl SettingsMessage {
     fn of(settings: &Settings) -> Self {
-        let values =
-            Settings::NAMES.iter().filter_map(|name| Some(((*name).to_owned(), settings.get(name)?))).collect();
+        let values = Settings::NAMES
+            .iter()
+            .filter_map(|name| Some(((*name).to_owned(), settings.get(name)?)))
+            .collect();
         Self {
             values,
             lease: Some(settings.lease.into()),

@@ -254,14 +254,8 @@ impl RareMessage {
             purges,
             deletions,
         } = rare;
-        let QueueTerms {
-            precedence,
-            queue_budget,
-            balance_replenish,
-            delay,
-            concurrency,
-            group_by_operator,
-        } = terms;
+        let QueueTerms { precedence, queue_budget, balance_replenish, delay, concurrency, group_by_operator } =
+            terms;
         let flags = [
             precedence.by_operator,
             queue_budget.by_operator,

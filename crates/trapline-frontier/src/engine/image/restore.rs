@@ -52,11 +52,8 @@ impl Restored {
         crawl.reconsidered = message.reconsidered.iter().copied().map(Moment::from).collect();
         crawl.period_set = read_moment(message.period_set);
         crawl.charged_before_period_set = Timestamp::from_millis(message.charged_before_period_set);
-        crawl.url_counts = message
-            .url_counts
-            .as_slice()
-            .try_into()
-            .map_err(|_| BadImage::Impossible("counts of URLs"))?;
+        crawl.url_counts =
+            message.url_counts.as_slice().try_into().map_err(|_| BadImage::Impossible("counts of URLs"))?;
         crawl.fetched = message.fetched;
         crawl.bytes = message.bytes;
         crawl.spent = message.spent;

@@ -34,8 +34,8 @@ pub(super) struct CandidateMessage {
     statement: Option<StatementMessage>,
 }
 
-#[derive(Clone, PartialEq, Oneof)]
-enum StatementMessage {
+#[derive(Clone, Copy, PartialEq, Oneof)]
+pub(super) enum StatementMessage {
     #[prost(bool, tag = "10")]
     Done(bool),
     #[prost(uint64, tag = "11")]
@@ -72,10 +72,25 @@ impl From<&Candidate> for CandidateMessage {
             terms: (*terms != Terms::default()).then(|| terms.into()),
             improve: *improve,
             dont_filter: *dont_filter,
-            statement: statement.map(|statement| match statement {
-                Statement::Done => StatementMessage::Done(true),
-                Statement::Next(at) => StatementMessage::Next(at.as_millis()),
-            }),
+            statement: statement.map(StatementMessage::from),
+        }
+    }
+}
+
+impl From<Statement> for StatementMessage {
+    fn from(statement: Statement) -> Self {
+        match statement {
+            Statement::Done => Self::Done(true),
+            Statement::Next(at) => Self::Next(at.as_millis()),
+        }
+    }
+}
+
+impl StatementMessage {
+    pub(super) fn read(self) -> Statement {
+        match self {
+            Self::Done(_) => Statement::Done,
+            Self::Next(at) => Statement::Next(read_time(at)),
         }
     }
 }
@@ -92,10 +107,7 @@ impl CandidateMessage {
             terms: terms.map(TermsMessage::read).transpose()?.unwrap_or_default(),
             improve,
             dont_filter,
-            statement: statement.map(|statement| match statement {
-                StatementMessage::Done(_) => Statement::Done,
-                StatementMessage::Next(at) => Statement::Next(read_time(at)),
-            }),
+            statement: statement.map(StatementMessage::read),
         })
     }
 }

@@ -73,18 +73,24 @@ pub(super) struct NoteMessage {
 
 impl From<&Settlement> for SettlementMessage {
     fn from(settlement: &Settlement) -> Self {
-        let Settlement { lease, outcome, delay, links, notes } = settlement;
-        Self {
-            lease: lease.0,
-            outcome: Some(outcome.into()),
-            delay: delay.map(Span::from),
-            links: links.iter().map(CandidateMessage::from).collect(),
-            notes: notes.iter().map(NoteMessage::from).collect(),
-        }
+        let links = settlement.links.iter().map(CandidateMessage::from).collect();
+        Self { links, ..Self::without_links(settlement) }
     }
 }
 
 impl SettlementMessage {
+    /// The same without its links, which are kept apart.
+    pub(super) fn without_links(settlement: &Settlement) -> Self {
+        let Settlement { lease, outcome, delay, links: _, notes } = settlement;
+        Self {
+            lease: lease.0,
+            outcome: Some(outcome.into()),
+            delay: delay.map(Span::from),
+            links: Vec::new(),
+            notes: notes.iter().map(NoteMessage::from).collect(),
+        }
+    }
+
     pub(super) fn read(self) -> Result<Settlement, Unreadable> {
         let Self { lease, outcome, delay, links, notes } = self;
         let links: Result<_, _> = links.into_iter().map(CandidateMessage::read).collect();

@@ -1,0 +1,493 @@
+//! Commands in the log: candidates in columns, because there are so many of them, and their requests apart.
+//!
+//! Candidates that changed nothing when they came (they were known, or refused) need not be replayed, and are left out.
+
+use std::sync::Arc;
+
+use prost::{Message, Oneof};
+use trapline_core::{Candidate, Identity, Request, Terms, Timestamp};
+use trapline_frontier::{Admission, NoteWrite, Outcome, Settled, Settlement, Steer, Visit, Want};
+
+use super::candidate::{StatementMessage, TermsMessage};
+use super::settle::SettlementMessage;
+use super::{
+    ClaimMessage, PassMessage, SteerMessage, Unreadable, read_byte, read_claim, read_steer, read_time,
+};
+use crate::disk::command::Command;
+use crate::disk::texts;
+
+#[derive(Clone, PartialEq, Message)]
+struct Body {
+    #[prost(oneof = "Verb", tags = "1, 2, 3, 4, 5")]
+    verb: Option<Verb>,
+}
+
+#[derive(Clone, PartialEq, Oneof)]
+enum Verb {
+    #[prost(message, tag = "1")]
+    Admit(AdmitMessage),
+    #[prost(message, tag = "2")]
+    Claim(ClaimMessage),
+    #[prost(message, tag = "3")]
+    Settle(SettleMessage),
+    #[prost(message, tag = "4")]
+    Steer(SteerMessage),
+    #[prost(message, tag = "5")]
+    Pass(PassMessage),
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct AdmitMessage {
+    #[prost(string, tag = "1")]
+    crawl: String,
+    #[prost(uint64, tag = "2")]
+    now: u64,
+    #[prost(message, optional, tag = "3")]
+    candidates: Option<CandidatesMessage>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct SettleMessage {
+    #[prost(string, tag = "1")]
+    crawl: String,
+    #[prost(uint64, tag = "2")]
+    now: u64,
+    /// Without their links.
+    #[prost(message, repeated, tag = "3")]
+    batch: Vec<SettlementMessage>,
+    /// The links of all of them.
+    #[prost(message, optional, tag = "4")]
+    links: Option<CandidatesMessage>,
+    /// How many of those belong to each settlement; empty where there are none.
+    #[prost(uint32, repeated, tag = "5")]
+    link_counts: Vec<u32>,
+}
+
+/// Which candidates of a batch are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Which {
+    /// All of them.
+    All,
+    /// Those that changed something.
+    Effective,
+}
+
+impl Which {
+    /// Whether a candidate with this answer is.
+    pub(crate) fn has(self, admission: &Admission) -> bool {
+        match admission {
+            Admission::Added | Admission::Rescored | Admission::Restated => true,
+            Admission::Known | Admission::Refused(_) => self == Self::All,
+        }
+    }
+}
+
+/// Appends an admission, and before it the texts of those whose requests were not kept. Answers how long these are.
+pub(crate) fn admit(
+    bytes: &mut Vec<u8>,
+    (crawl, now): (&str, Timestamp),
+    (batch, answers): (&[Candidate], &[Admission]),
+    which: Which,
+) -> usize {
+    let begin = bytes.len();
+    let mut columns = Columns::default();
+    for (candidate, answer) in batch.iter().zip(answers).filter(|(_, answer)| which.has(answer)) {
+        columns.push(candidate, answer, bytes);
+    }
+    let texts = bytes.len() - begin;
+    let candidates = Some(columns.finish());
+    put(bytes, Verb::Admit(AdmitMessage { crawl: crawl.to_owned(), now: now.as_millis(), candidates }));
+    texts
+}
+
+/// Appends settlements, and before them the texts of those links whose requests were not kept. Answers how long these
+/// are.
+pub(crate) fn settle(
+    bytes: &mut Vec<u8>,
+    (crawl, now): (&str, Timestamp),
+    (batch, answers): (&[Settlement], &[Settled]),
+    which: Which,
+) -> usize {
+    let begin = bytes.len();
+    let mut columns = Columns::default();
+    let mut link_counts = Vec::with_capacity(batch.len());
+    for (settlement, settled) in batch.iter().zip(answers) {
+        let before = columns.len;
+        // A stale settlement has links and no answers to them.
+        for (link, answer) in settlement.links.iter().zip(&settled.links) {
+            if which.has(answer) {
+                columns.push(link, answer, bytes);
+            }
+        }
+        link_counts.push(columns.len - before);
+    }
+    if columns.len == 0 {
+        link_counts.clear();
+    }
+    let texts = bytes.len() - begin;
+    let links = (columns.len > 0).then(|| columns.finish());
+    let batch = batch.iter().map(SettlementMessage::without_links).collect();
+    let message = SettleMessage { crawl: crawl.to_owned(), now: now.as_millis(), batch, links, link_counts };
+    put(bytes, Verb::Settle(message));
+    texts
+}
+
+/// Appends a claim.
+pub(crate) fn claim(bytes: &mut Vec<u8>, crawl: Option<&str>, now: Timestamp, want: &Want) {
+    put(bytes, Verb::Claim(ClaimMessage::of(crawl, now, want)));
+}
+
+/// Appends an act of steering.
+pub(crate) fn steer(bytes: &mut Vec<u8>, crawl: &str, now: Timestamp, steer: &Steer) {
+    put(bytes, Verb::Steer(SteerMessage::of(crawl, now, steer)));
+}
+
+/// Appends time that passed in a crawl, and nothing else.
+pub(crate) fn pass(bytes: &mut Vec<u8>, crawl: &str, now: Timestamp) {
+    put(bytes, Verb::Pass(PassMessage { crawl: crawl.to_owned(), now: now.as_millis() }));
+}
+
+fn put(bytes: &mut Vec<u8>, verb: Verb) {
+    let body = Body { verb: Some(verb) };
+    bytes.reserve(body.encoded_len());
+    body.encode(bytes).expect("a vector has room for everything");
+}
+
+/// The command of a record's message and texts.
+pub(crate) fn read(message: &[u8], texts: &[u8]) -> Result<Command, Unreadable> {
+    let requests = read_texts(texts)?;
+    Ok(match Body::decode(message)?.verb.ok_or(Unreadable::Lacks("a verb"))? {
+        Verb::Admit(AdmitMessage { crawl, now, candidates }) => {
+            let batch = candidates.unwrap_or_default().read(requests)?;
+            Command::Admit { crawl, now: read_time(now), batch }
+        }
+        Verb::Claim(message) => read_claim(message)?,
+        Verb::Settle(SettleMessage { crawl, now, batch, links, link_counts }) => {
+            let mut links = links.unwrap_or_default().read(requests)?.into_iter();
+            let mut settlements = Vec::with_capacity(batch.len());
+            for (number, settlement) in batch.into_iter().enumerate() {
+                let mut settlement = settlement.read()?;
+                let count = link_counts.get(number).copied().unwrap_or(0) as usize;
+                settlement.links = links.by_ref().take(count).collect();
+                if settlement.links.len() != count {
+                    return Err(Unreadable::Lacks("a link"));
+                }
+                settlements.push(settlement);
+            }
+            if links.next().is_some() {
+                return Err(Unreadable::Beyond("a link"));
+            }
+            Command::Settle { crawl, now: read_time(now), batch: settlements }
+        }
+        Verb::Steer(message) => read_steer(message)?,
+        Verb::Pass(PassMessage { crawl, now }) => Command::Pass { crawl, now: read_time(now) },
+    })
+}
+
+fn read_texts(mut texts: &[u8]) -> Result<Vec<Request>, Unreadable> {
+    let mut requests = Vec::new();
+    while !texts.is_empty() {
+        let (request, length) = texts::parse(texts).map_err(|_| Unreadable::Lacks("a request"))?;
+        requests.push(request);
+        texts = &texts[length..];
+    }
+    Ok(requests)
+}
+
+/// At most so many bytes the record of an admission has.
+pub(crate) fn bound_admit(crawl: &str, batch: &[Candidate]) -> u64 {
+    (HEAD + crawl.len() + batch.iter().map(bound).sum::<usize>()) as u64
+}
+
+/// At most so many bytes the record of settlements has.
+pub(crate) fn bound_settle(crawl: &str, batch: &[Settlement]) -> u64 {
+    let note = |note: &NoteWrite| note.key.len() + note.value.as_ref().map_or(0, Vec::len) + EACH;
+    let each = |settlement: &Settlement| {
+        let outcome = match &settlement.outcome {
+            Outcome::Done { visit, .. } => {
+                let Visit { etag, last_modified, digest, .. } = visit;
+                let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+                text(etag) + text(last_modified) + digest.as_ref().map_or(0, Vec::len)
+            }
+            Outcome::Dead { reason } | Outcome::Disregard { reason } => reason.len(),
+            Outcome::Retry { .. } | Outcome::Release | Outcome::Renew { .. } => 0,
+        };
+        let notes = settlement.notes.iter().map(note).sum::<usize>();
+        EACH + outcome + notes + settlement.links.iter().map(bound).sum::<usize>()
+    };
+    (HEAD + crawl.len() + batch.iter().map(each).sum::<usize>()) as u64
+}
+
+/// More than a record takes beside what is in its batch.
+const HEAD: usize = 256;
+/// More than numbers and lengths of one thing take.
+const EACH: usize = 160;
+
+/// Many candidates.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct CandidatesMessage {
+    /// Sixteen bytes each.
+    #[prost(bytes = "vec", tag = "1")]
+    identities: Vec<u8>,
+    /// Where the key begins in the URL, which it nearly always is a part of, plus one; zero if it is not.
+    #[prost(uint32, repeated, tag = "2")]
+    key_begins: Vec<u32>,
+    #[prost(uint32, repeated, tag = "3")]
+    key_lengths: Vec<u32>,
+    /// The keys that are no part of their URLs.
+    #[prost(string, repeated, tag = "4")]
+    keys: Vec<String>,
+    /// Classes and costs plus one, zero for none; empty where nobody has any.
+    #[prost(uint32, repeated, tag = "5")]
+    classes: Vec<u32>,
+    #[prost(uint64, repeated, tag = "6")]
+    costs: Vec<u64>,
+    #[prost(message, repeated, tag = "7")]
+    rare: Vec<RareMessage>,
+    /// The numbers of those whose requests were not kept, because nothing came of them but a change. Their texts come
+    /// after those of the others.
+    #[prost(uint32, repeated, tag = "8")]
+    not_kept: Vec<u32>,
+}
+
+/// What few candidates have.
+#[derive(Clone, PartialEq, Message)]
+struct RareMessage {
+    #[prost(uint32, tag = "1")]
+    number: u32,
+    #[prost(message, optional, tag = "2")]
+    terms: Option<TermsMessage>,
+    #[prost(bool, tag = "3")]
+    improve: bool,
+    #[prost(bool, tag = "4")]
+    dont_filter: bool,
+    #[prost(oneof = "StatementMessage", tags = "10, 11")]
+    statement: Option<StatementMessage>,
+}
+
+/// Puts candidates into columns, and the texts of those that were not kept behind those that were.
+#[derive(Default)]
+pub(super) struct Columns {
+    message: CandidatesMessage,
+    len: u32,
+    has_class: bool,
+    has_cost: bool,
+}
+
+/// Whether its request was kept.
+fn is_kept(admission: &Admission) -> bool {
+    matches!(admission, Admission::Added | Admission::Restated)
+}
+
+impl Columns {
+    pub(super) fn push(&mut self, candidate: &Candidate, admission: &Admission, texts: &mut Vec<u8>) {
+        let Candidate { request, identity, key, class, cost, terms, improve, dont_filter, statement } =
+            candidate;
+        let message = &mut self.message;
+        message.identities.extend_from_slice(&identity.0.to_le_bytes());
+        let in_url = request.url.find("://").map(|at| at + 3);
+        let in_url = in_url.filter(|at| request.url[*at..].starts_with(&**key));
+        message.key_begins.push(in_url.map_or(0, |at| at as u32 + 1));
+        message.key_lengths.push(key.len() as u32);
+        if in_url.is_none() {
+            message.keys.push(key.to_string());
+        }
+        message.classes.push(class.map_or(0, |class| u32::from(class) + 1));
+        message.costs.push(cost.map_or(0, |cost| u64::from(cost) + 1));
+        self.has_class |= class.is_some();
+        self.has_cost |= cost.is_some();
+        if *improve || *dont_filter || statement.is_some() || *terms != Terms::default() {
+            message.rare.push(RareMessage {
+                number: self.len,
+                terms: (*terms != Terms::default()).then(|| terms.into()),
+                improve: *improve,
+                dont_filter: *dont_filter,
+                statement: statement.map(StatementMessage::from),
+            });
+        }
+        if !is_kept(admission) {
+            message.not_kept.push(self.len);
+            texts::append(texts, request);
+        }
+        self.len += 1;
+    }
+
+    pub(super) fn finish(mut self) -> CandidatesMessage {
+        if !self.has_class {
+            self.message.classes.clear();
+        }
+        if !self.has_cost {
+            self.message.costs.clear();
+        }
+        self.message
+    }
+}
+
+impl CandidatesMessage {
+    /// The candidates, whose requests are these: first all that were kept, then the others.
+    pub(super) fn read(self, requests: Vec<Request>) -> Result<Vec<Candidate>, Unreadable> {
+        let Self { identities, key_begins, key_lengths, keys, classes, costs, rare, not_kept } = self;
+        let len = key_begins.len();
+        let fits = |column: usize| column == 0 || column == len;
+        if identities.len() != len * 16
+            || key_lengths.len() != len
+            || !fits(classes.len())
+            || !fits(costs.len())
+            || requests.len() != len
+            || not_kept.len() > len
+        {
+            return Err(Unreadable::Lacks("some of its candidates"));
+        }
+        let mut requests: Vec<Option<Arc<Request>>> =
+            requests.into_iter().map(|request| Some(Arc::new(request))).collect();
+        let (mut kept, mut others) = (0, len - not_kept.len());
+        let mut not_kept = not_kept.into_iter().peekable();
+        let mut keys = keys.into_iter();
+        let mut rare = rare.into_iter().peekable();
+        let mut candidates = Vec::with_capacity(len);
+        for number in 0..len {
+            let next = if not_kept.next_if_eq(&(number as u32)).is_some() { &mut others } else { &mut kept };
+            let request = requests.get_mut(*next).and_then(Option::take);
+            let request = request.ok_or(Unreadable::Lacks("the request of a candidate"))?;
+            *next += 1;
+            let key = match (key_begins[number] as usize).checked_sub(1) {
+                None => Arc::from(keys.next().ok_or(Unreadable::Lacks("a key"))?),
+                Some(begin) => {
+                    let key = request.url.get(begin..begin + key_lengths[number] as usize);
+                    Arc::from(key.ok_or(Unreadable::Beyond("a key"))?)
+                }
+            };
+            let rare = rare.next_if(|rare| rare.number == number as u32).unwrap_or_default();
+            let identity = identities[number * 16..][..16].try_into().expect("sixteen bytes");
+            let class = classes.get(number).and_then(|class| class.checked_sub(1));
+            let cost = costs.get(number).and_then(|cost| cost.checked_sub(1));
+            candidates.push(Candidate {
+                request,
+                identity: Identity(u128::from_le_bytes(identity)),
+                key,
+                class: class.map(|class| read_byte(class, "a class")).transpose()?,
+                cost: cost.map(u32::try_from).transpose().map_err(|_| Unreadable::Beyond("a cost"))?,
+                terms: rare.terms.map(TermsMessage::read).transpose()?.unwrap_or_default(),
+                improve: rare.improve,
+                dont_filter: rare.dont_filter,
+                statement: rare.statement.map(StatementMessage::read),
+            });
+        }
+        if rare.peek().is_some() || not_kept.peek().is_some() {
+            return Err(Unreadable::Beyond("the number of a candidate"));
+        }
+        Ok(candidates)
+    }
+}
+
+/// At most so many bytes a candidate takes in the log, with its text.
+fn bound(candidate: &Candidate) -> usize {
+    let group = candidate.terms.group.as_ref().map_or(0, |group| group.len());
+    texts::bound(&candidate.request) + candidate.key.len() + group + EACH
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{candidate, settle as settlements, steer as steers};
+    use super::*;
+    use trapline_frontier::{Answer, LeaseId, Refusal};
+
+    const NOW: Timestamp = Timestamp::from_millis(u64::MAX);
+
+    /// Every answer there is, in turn.
+    fn answers(len: usize) -> Vec<Admission> {
+        let all = [
+            Admission::Added,
+            Admission::Known,
+            Admission::Restated,
+            Admission::Rescored,
+            Admission::Refused(Refusal::TooDeep),
+        ];
+        all.into_iter().cycle().take(len).collect()
+    }
+
+    /// What the engine would have put.
+    fn kept<'a>(batch: impl Iterator<Item = (&'a Candidate, &'a Admission)>) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for (candidate, _) in batch.filter(|(_, answer)| is_kept(answer)) {
+            texts::append(&mut bytes, &candidate.request);
+        }
+        bytes
+    }
+
+    #[test]
+    fn candidates_come_back_as_they_were_but_for_those_left_out() {
+        let batch: Vec<_> = candidate::samples().into_iter().cycle().take(29).collect();
+        let answers = answers(batch.len());
+        for which in [Which::All, Which::Effective] {
+            let mut bytes = kept(batch.iter().zip(&answers));
+            let before = bytes.len();
+            let texts = before + admit(&mut bytes, ("c", NOW), (&batch, &answers), which);
+            assert!((bytes.len() as u64) < bound_admit("c", &batch));
+            let expected = batch.iter().zip(&answers).filter(|(_, answer)| which.has(answer));
+            let batch = expected.map(|(candidate, _)| candidate.clone()).collect();
+            let command = read(&bytes[texts..], &bytes[..texts]).unwrap();
+            assert_eq!(command, Command::Admit { crawl: "c".to_owned(), now: NOW, batch });
+        }
+    }
+
+    #[test]
+    fn settlements_come_back_as_they_were_but_for_links_left_out() {
+        let batch = settlements::samples();
+        let answer = |settlement: &Settlement| match settlement.lease {
+            LeaseId(0) => Settled { answer: Answer::Stale, links: Vec::new() },
+            _ => Settled { answer: Answer::Done, links: answers(settlement.links.len()) },
+        };
+        let answers: Vec<_> = batch.iter().map(answer).collect();
+        for which in [Which::All, Which::Effective] {
+            let pairs = batch.iter().zip(&answers);
+            let mut bytes = kept(pairs.flat_map(|(one, settled)| one.links.iter().zip(&settled.links)));
+            let texts = bytes.len();
+            let texts = texts + settle(&mut bytes, ("c", NOW), (&batch, &answers), which);
+            assert!((bytes.len() as u64) < bound_settle("c", &batch));
+            let mut expected = batch.clone();
+            for (settlement, settled) in expected.iter_mut().zip(&answers) {
+                let links = settlement.links.iter().zip(&settled.links);
+                settlement.links =
+                    links.filter(|(_, a)| which.has(a)).map(|(link, _)| link.clone()).collect();
+            }
+            let command = read(&bytes[texts..], &bytes[..texts]).unwrap();
+            assert_eq!(command, Command::Settle { crawl: "c".to_owned(), now: NOW, batch: expected });
+        }
+    }
+
+    #[test]
+    fn the_others_come_back_as_they_were() {
+        let check = |put: &dyn Fn(&mut Vec<u8>), expected: &Command| {
+            let mut bytes = Vec::new();
+            put(&mut bytes);
+            assert_eq!(read(&bytes, &[]).unwrap(), *expected);
+        };
+        let crawl = "c".to_owned();
+        let want = Want { queues: Some(0), keys: Some(Vec::new()), ..Want::urls(7) };
+        let expected = Command::Claim { crawl: Some(crawl.clone()), now: NOW, want: want.clone() };
+        check(&|bytes| claim(bytes, Some("c"), NOW, &want), &expected);
+        for act in steers::samples() {
+            let expected = Command::Steer { crawl: crawl.clone(), now: NOW, steer: act.clone() };
+            check(&|bytes| steer(bytes, "c", NOW, &act), &expected);
+        }
+        check(&|bytes| pass(bytes, "c", NOW), &Command::Pass { crawl, now: NOW });
+    }
+
+    #[test]
+    fn other_bytes_are_an_error_never_a_panic() {
+        let batch = candidate::samples();
+        let answers = answers(batch.len());
+        let mut bytes = kept(batch.iter().zip(&answers));
+        let texts = bytes.len();
+        let texts = texts + admit(&mut bytes, ("c", NOW), (&batch, &answers), Which::All);
+        for place in 0..bytes.len() {
+            for flip in [1, 0x80, 0xff] {
+                let mut bad = bytes.clone();
+                bad[place] ^= flip;
+                let _ = read(&bad[texts..], &bad[..texts]);
+            }
+        }
+        assert!(read(&bytes[texts..], &[]).is_err(), "its texts are missing");
+    }
+}

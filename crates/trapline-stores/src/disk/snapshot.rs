@@ -1,0 +1,160 @@
+//! The snapshot: an image of the engine as it was at a place of the log, from which opening goes on.
+//!
+//! ```text
+//!  0  8 bytes  "snapshot"
+//!  8  u32      version of the format
+//! 12  u32      length of this header: frames begin there
+//! 16  u128     number of the store
+//! 32  u64      number of the record that comes next
+//! 40  u64      number of the segment where that is, or would be
+//! 48  u64      and the byte there
+//! 56  u64      xxh3 of all above
+//! ```
+//!
+//! Each frame is its length (u32), a checksum (u64: xxh3, seeded with the frame's number from 0) and an engine's frame. The last one says
+//! that it is the last, so a snapshot that was not finished is none.
+
+use std::io;
+use std::sync::Arc;
+
+use trapline_frontier::{Engine, Library};
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
+
+use super::files::{Files, LogFile};
+use super::log::Position;
+use super::texts::Texts;
+
+const MAGIC: &[u8; 8] = b"snapshot";
+pub(crate) const FORMAT: u32 = 1;
+const HEADER: usize = 64;
+const FRAME_HEADER: usize = 12;
+const ENDING: &str = ".snapshot";
+
+/// So much is written at once.
+const WRITTEN_AT_ONCE: usize = 1 << 20;
+
+/// The name of the snapshot of everything before this record.
+pub(crate) fn name(next: u64) -> String {
+    format!("{next:010}{ENDING}")
+}
+
+/// The number in a file's name; None if it is no snapshot's.
+pub(crate) fn number_of(file: &str) -> Option<u64> {
+    let number = file.strip_suffix(ENDING)?.parse().ok()?;
+    (name(number) == file).then_some(number)
+}
+
+/// A snapshot being written.
+pub(crate) struct Writer {
+    file: Arc<dyn LogFile>,
+    /// Where the next bytes go, and those that are to go there.
+    at: u64,
+    bytes: Vec<u8>,
+    frames: u64,
+}
+
+impl Writer {
+    pub(crate) fn begin(files: &dyn Files, store: u128, position: Position) -> io::Result<Self> {
+        let mut header = Vec::with_capacity(HEADER);
+        header.extend_from_slice(MAGIC);
+        header.extend_from_slice(&FORMAT.to_le_bytes());
+        header.extend_from_slice(&(HEADER as u32).to_le_bytes());
+        header.extend_from_slice(&store.to_le_bytes());
+        for number in [position.next, position.segment, position.at] {
+            header.extend_from_slice(&number.to_le_bytes());
+        }
+        header.extend_from_slice(&xxh3_64(&header).to_le_bytes());
+        let file = files.create(&name(position.next), 0)?;
+        Ok(Self { file, at: 0, bytes: header, frames: 0 })
+    }
+
+    pub(crate) fn frame(&mut self, frame: &[u8]) -> io::Result<()> {
+        let length = u32::try_from(frame.len()).map_err(|_| io::ErrorKind::FileTooLarge)?;
+        self.bytes.extend_from_slice(&length.to_le_bytes());
+        self.bytes.extend_from_slice(&xxh3_64_with_seed(frame, self.frames).to_le_bytes());
+        self.bytes.extend_from_slice(frame);
+        self.frames += 1;
+        if self.bytes.len() >= WRITTEN_AT_ONCE { self.write() } else { Ok(()) }
+    }
+
+    fn write(&mut self) -> io::Result<()> {
+        self.file.write(self.at, &self.bytes)?;
+        self.at += self.bytes.len() as u64;
+        self.bytes.clear();
+        Ok(())
+    }
+
+    /// Brings it to disk, and says how large it is.
+    pub(crate) fn finish(mut self, files: &dyn Files) -> io::Result<u64> {
+        self.write()?;
+        self.file.sync()?;
+        files.sync_folder()?;
+        Ok(self.at)
+    }
+}
+
+/// A snapshot that was read.
+pub(crate) struct Snapshot {
+    pub(crate) engine: Engine,
+    pub(crate) store: u128,
+    pub(crate) position: Position,
+    pub(crate) bytes: u64,
+}
+
+/// Why a snapshot is none.
+#[derive(Debug)]
+pub(crate) enum Unusable {
+    /// It was never finished, or is damaged; the log has all that is in it.
+    Broken(String),
+    /// A format to come.
+    Newer(u32),
+}
+
+impl From<io::Error> for Unusable {
+    fn from(error: io::Error) -> Self {
+        Self::Broken(format!("it cannot be read: {error}"))
+    }
+}
+
+/// Reads the snapshot in a file.
+pub(crate) fn read(files: &dyn Files, file: &str, texts: &Arc<Texts>) -> Result<Snapshot, Unusable> {
+    let broken = |what: String| Unusable::Broken(what);
+    let file = files.open(file)?;
+    let header = file.read_at(0, HEADER)?;
+    if header.len() < HEADER || header[..8] != *MAGIC {
+        return Err(broken("it has no header".to_owned()));
+    }
+    let number = |at: usize| u64::from_le_bytes(header[at..at + 8].try_into().expect("eight bytes"));
+    let format = number(8) as u32;
+    if format > FORMAT {
+        return Err(Unusable::Newer(format));
+    }
+    if format != FORMAT || number(56) != xxh3_64(&header[..56]) {
+        return Err(broken("its header is damaged".to_owned()));
+    }
+    let store = u128::from_le_bytes(header[16..32].try_into().expect("sixteen bytes"));
+    let position = Position { next: number(32), segment: number(40), at: number(48) };
+    let mut restore = Engine::restore("disk", Arc::clone(texts) as Arc<dyn Library>);
+    let mut at = HEADER as u64;
+    for frame_number in 0.. {
+        let head = file.read_at(at, FRAME_HEADER)?;
+        if head.is_empty() {
+            break;
+        }
+        let damaged = || broken(format!("it is damaged at byte {at}"));
+        let (length, checksum) = head.split_first_chunk().ok_or_else(damaged)?;
+        let length = u32::from_le_bytes(*length) as usize;
+        let frame = file.read_at(at + FRAME_HEADER as u64, length)?;
+        let checked = xxh3_64_with_seed(&frame, frame_number).to_le_bytes();
+        if frame.len() != length || *checksum != checked {
+            return Err(damaged());
+        }
+        restore.frame(&frame).map_err(|error| broken(format!("at byte {at}: {error}")))?;
+        at += (FRAME_HEADER + length) as u64;
+    }
+    let engine = restore.finish().map_err(|error| broken(error.to_string()))?;
+    if let Some(failure) = texts.take_failure() {
+        return Err(broken(failure.to_string()));
+    }
+    Ok(Snapshot { engine, store, position, bytes: at })
+}
