@@ -5,7 +5,7 @@ use super::queues::{Queue, Retired};
 use crate::report::QueueState;
 
 /// How many queues are in which state, and how much there is to do, inside and outside retired ones.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Census {
     live: Count,
     by_hand: Count,
@@ -15,7 +15,7 @@ pub(super) struct Census {
     pub(super) held_by_groups: [u64; 2],
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Count {
     states: [u64; 7],
     pending: u64,

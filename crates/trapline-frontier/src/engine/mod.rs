@@ -9,6 +9,7 @@
 mod admit;
 mod budgets;
 mod census;
+mod check;
 mod chunks;
 mod claim;
 mod crawl;
@@ -35,7 +36,7 @@ mod urls;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use trapline_core::{Candidate, KEY_BYTES_MAX, Timestamp};
+use trapline_core::{Candidate, Identity, KEY_BYTES_MAX, Timestamp};
 
 use crate::library::Library;
 use crate::planted::Planted;
@@ -44,6 +45,7 @@ use crate::store::{ErrorKind, StoreError};
 use crate::verbs::{Admission, Claimed, CrawlChange, NewCrawl, Settled, Settlement, Steer, Steered, Want};
 use claim::{GRANTS_MAX, Granted};
 use crawl::Crawl;
+use urls::{EntryId, State};
 
 pub use image::{BadImage, Frame, Restore};
 
@@ -116,6 +118,28 @@ impl Engine {
     /// Whether a question at that time would leave anything changed: time passes, or a job takes a step.
     pub fn would_pass(&self, crawl: &str, now: Timestamp) -> bool {
         self.crawls.get(crawl).is_some_and(|crawl| now > crawl.now || crawl.has_work())
+    }
+
+    /// Where the library has the request of each URL, with the URL's crawl, its identity and its queue's key.
+    pub fn places(&self) -> impl Iterator<Item = (&Arc<str>, Identity, &Arc<str>, u64)> {
+        self.crawls.values().flat_map(|crawl| {
+            let entries = (0..crawl.urls.slots()).map(EntryId);
+            let entries = entries.filter(|id| crawl.urls.state(*id) != State::Free && !crawl.is_gone(*id));
+            entries.map(|id| {
+                let record = &crawl.urls[id];
+                (&crawl.name, record.identity(), &crawl.queues[record.queue].key, record.request.get())
+            })
+        })
+    }
+
+    /// Leaves out the numbers of leases up to this one, if they were not given out: somebody may hold them all the same.
+    pub fn skip_leases(&mut self, to: u64) {
+        self.last_lease = self.last_lease.max(to);
+    }
+
+    /// The number of the last lease.
+    pub fn last_lease(&self) -> u64 {
+        self.last_lease
     }
 
     /// Whether a crawl has URLs that are gone and were not swept yet. While it has, looking for a URL may change something:

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::moment::Rank;
-use super::urls::{Band, EntryId, Urls};
+use super::urls::{Band, EntryId, State, Urls};
 use crate::settings::Order as Setting;
 
 /// The order of one queue.
@@ -89,6 +89,31 @@ impl Order {
 
     pub(super) fn is_empty(&self) -> bool {
         self.len == 0
+    }
+
+    /// All entries, in no particular order; None if a lane does not lead from its first to its last one, or is longer than
+    /// it may be.
+    pub(super) fn all(&self, urls: &Urls) -> Option<Vec<EntryId>> {
+        let mut all: Vec<EntryId> = self.more.iter().flat_map(|more| more.tree.values().copied()).collect();
+        for (class, first, last) in self.lanes() {
+            let (mut before, mut at) = (EntryId::NONE, first);
+            while let Some(id) = at.some() {
+                let is_live = urls.state(id) == State::Pending && !urls.live(id).in_tree;
+                if !is_live
+                    || urls[id].class != class
+                    || urls.live(id).before != before
+                    || all.len() > self.len as usize
+                {
+                    return None;
+                }
+                all.push(id);
+                (before, at) = (id, urls.live(id).after);
+            }
+            if before != last {
+                return None;
+            }
+        }
+        Some(all)
     }
 
     /// The lanes: their classes, first and last entries.

@@ -81,8 +81,10 @@ impl Album {
         self.engine.begin_image();
         let answer = verb(&mut self.engine);
         let mut restored = self.take();
+        assert_eq!(restored.check(), Ok(()), "an engine made of its image is not whole");
         // Whatever is asked twice, changes of the first time among them, would show here.
         assert_eq!(verb(&mut restored), answer, "an engine made of its image answers otherwise");
+        assert_eq!(self.engine.check(), Ok(()), "the engine is not whole");
         self.engine = restored;
         answer
     }
@@ -130,7 +132,9 @@ impl Harness for Pictured {
         }
         let mut album = self.album();
         album.engine.begin_image();
-        album.engine = album.take();
+        let mut restored = album.take();
+        assert_eq!(restored.digest(), album.engine.digest());
+        album.engine = restored;
         drop(album);
         Some(Arc::new(self.clone()))
     }

@@ -15,6 +15,7 @@ mod queues;
 mod restore;
 
 use std::collections::{BTreeMap, VecDeque};
+use std::hash::BuildHasher;
 use std::sync::Arc;
 
 use prost::{Message, Oneof};
@@ -166,6 +167,32 @@ impl Engine {
         self.shot = None;
         for crawl in self.crawls.values_mut() {
             crawl.drop_shot();
+        }
+    }
+
+    /// All that an image of it would have in it, as one number: two engines that have the same behave the same.
+    pub fn digest(&mut self) -> u64 {
+        self.begin_image();
+        let hash = |bytes: &[u8]| foldhash::quality::FixedState::with_seed(0).hash_one(bytes);
+        let (mut digest, mut loose) = (0, 0_u64);
+        loop {
+            let frames = self.next_frames();
+            if frames.is_empty() {
+                return hash(&[digest, loose].map(u64::to_le_bytes).concat());
+            }
+            for Frame(mut message) in frames {
+                // Which of its slots these have does not matter.
+                if let Some(Content::Mores(mores)) = &message.content {
+                    for more in &mores.mores {
+                        loose = loose.wrapping_add(hash(&more.encode_to_vec()));
+                    }
+                    continue;
+                }
+                if let Some(Content::Crawl(crawl)) = &mut message.content {
+                    crawl.leases.sort_unstable_by_key(|lease| lease.id);
+                }
+                digest = hash(&[&digest.to_le_bytes(), message.encode_to_vec().as_slice()].concat());
+            }
         }
     }
 
