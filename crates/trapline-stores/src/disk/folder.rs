@@ -15,6 +15,8 @@ use super::files::sync_folder;
 
 /// Where the log is.
 pub(crate) const SEGMENTS: &str = "segments";
+/// Where its copies are.
+pub(crate) const CHECKPOINTS: &str = "checkpoints";
 const LOCK: &str = "lock";
 
 /// The right to use a folder, until it is dropped.

@@ -133,7 +133,7 @@ impl Log {
 
     /// Begins a log with its first segment.
     pub(crate) fn begin(files: Arc<dyn Files>, sizes: Sizes, store: u128) -> Result<Self, NoRoom> {
-        let segment = Segment { store, number: 1, first: 1 };
+        let segment = Segment { store, number: 1, first: 1, is_origin: false };
         let size = sizes.of_segment(1);
         let file = make(&*files, segment, size, None)?;
         let place = Place { segment, file, at: segment::HEADER, size, next: 1 };
@@ -198,7 +198,7 @@ impl Log {
         }
         // Only the newest segment is ever incomplete: recovery counts on it.
         commit.sync().map_err(NoRoom::Failed)?;
-        let segment = Segment { number, first: self.next, ..self.segment };
+        let segment = Segment { number, first: self.next, is_origin: false, ..self.segment };
         let size = blank.as_ref().map_or(size, |blank| blank.size);
         self.file = make(&*self.files, segment, size, blank.map(|blank| blank.file))?;
         self.segment = segment;

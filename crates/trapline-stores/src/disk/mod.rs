@@ -10,6 +10,7 @@
 //! ([`files`]), and everything that is known of scheduling.
 
 mod answers;
+mod checkpoint;
 mod command;
 mod commit;
 pub mod files;
@@ -21,9 +22,12 @@ mod options;
 mod record;
 mod recovery;
 mod reopen;
+mod repair;
+mod scan;
 mod segment;
 mod snapshot;
 mod texts;
+mod verify;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -47,8 +51,12 @@ use message::logged::{self, Which};
 use record::Draft;
 use texts::Texts;
 
+pub use checkpoint::{checkpoint, checkpoints, restore};
 pub use options::{DiskOptions, Durability};
 pub use reopen::DiskReopen;
+pub use repair::{Repaired, repair};
+pub use scan::Damage;
+pub use verify::{Verified, verify, verify_on};
 
 /// A frontier on disk. One process owns its folder at a time.
 ///

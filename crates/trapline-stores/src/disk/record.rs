@@ -128,6 +128,20 @@ pub(crate) fn read(bytes: &[u8]) -> Found<'_> {
     Found::Record(Record { sequence: number(8), synced: number(16), answers: number(24), body })
 }
 
+/// The first whole record in these bytes that has this number or a later one: where it is, and its number.
+pub(crate) fn find(bytes: &[u8], from: u64) -> Option<(usize, u64)> {
+    (0..bytes.len()).find_map(|at| {
+        let header = bytes[at..].get(..HEADER)?;
+        let number = |at: usize| u64::from_le_bytes(header[at..at + 8].try_into().expect("eight bytes"));
+        let likely =
+            header[4] == COMMAND && header[6..8] == [0, 0] && number(8) > number(16) && number(8) >= from;
+        match likely.then(|| read(&bytes[at..])) {
+            Some(Found::Record(record)) => Some((at, record.sequence)),
+            _ => None,
+        }
+    })
+}
+
 /// Looks for a whole record anywhere in these bytes that was written when `sequence` was already on disk. It proves that
 /// what is broken before it was whole once.
 pub(crate) fn proves_damage(bytes: &[u8], sequence: u64) -> bool {

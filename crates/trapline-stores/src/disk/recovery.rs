@@ -14,6 +14,7 @@ use super::files::Files;
 use super::log::{Log, NoRoom, Place, Position, Sizes};
 use super::message::logged;
 use super::record::{self, Found, Record};
+use super::scan;
 use super::segment::{BadHeader, FORMAT, HEADER, Segment};
 use super::snapshot::{self, Snapshot, Unusable};
 use super::texts::{self, Texts};
@@ -55,6 +56,14 @@ pub(crate) fn recover(
     };
     let texts = Arc::new(Texts::new(Arc::clone(files)));
     let found = find_snapshot(&**files, &names, &texts)?;
+    let origin = scan::origin(&**files)
+        .map_err(|error| cannot(format_args!("read {}: {error}", files.describe(""))))?;
+    if found.as_ref().map_or(1, |found| found.position.segment) < origin {
+        return Err(damaged(format_args!(
+            "{} was repaired once, and has no snapshot any more from which it could go on",
+            files.describe("")
+        )));
+    }
     let snapshot = found.as_ref().map(|found| (found.position, found.bytes));
     let mut replay = match found {
         Some(Snapshot { engine, store, position, .. }) => Replay {
@@ -137,7 +146,7 @@ fn find_snapshot(
         let name = snapshot::name(number);
         match snapshot::read(files, &name, texts) {
             Ok(snapshot) if snapshot.position.next == number => return Ok(Some(snapshot)),
-            Ok(_) | Err(Unusable::Broken(_)) => {}
+            Ok(_) | Err(Unusable::Unfinished | Unusable::Broken(_)) => {}
             Err(Unusable::Newer(format)) => {
                 return Err(newer(format_args!(
                     "{}: it has format {format}, and this version of Trapline knows snapshots up to format {}",

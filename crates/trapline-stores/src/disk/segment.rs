@@ -7,8 +7,8 @@
 //! 16  u128     number of the store, drawn when it was made
 //! 32  u64      number of the segment, from 1
 //! 40  u64      sequence number of its first record
-//! 48  u64      xxh3 of all above
-//! 56  u64      zero
+//! 48  u64      1 if the records before it cannot be replayed, but only their texts read; else 0
+//! 56  u64      xxh3 of all above
 //! ```
 
 use xxhash_rust::xxh3::xxh3_64;
@@ -27,6 +27,9 @@ pub(crate) struct Segment {
     pub(crate) store: u128,
     pub(crate) number: u64,
     pub(crate) first: u64,
+    /// Whether replaying cannot begin before it, because what came before it is not all there: opening needs a snapshot
+    /// that was taken later.
+    pub(crate) is_origin: bool,
 }
 
 /// Why a header cannot be read.
@@ -60,8 +63,9 @@ impl Segment {
         header[16..32].copy_from_slice(&self.store.to_le_bytes());
         header[32..40].copy_from_slice(&self.number.to_le_bytes());
         header[40..48].copy_from_slice(&self.first.to_le_bytes());
-        let checksum = xxh3_64(&header[..48]);
-        header[48..56].copy_from_slice(&checksum.to_le_bytes());
+        header[48..56].copy_from_slice(&u64::from(self.is_origin).to_le_bytes());
+        let checksum = xxh3_64(&header[..56]);
+        header[56..64].copy_from_slice(&checksum.to_le_bytes());
         header
     }
 
@@ -77,11 +81,11 @@ impl Segment {
         if header[..8] == *MAGIC && format > FORMAT {
             return Err(BadHeader::Newer(format));
         }
-        if header[..8] != *MAGIC || format != FORMAT || xxh3_64(&header[..48]) != number(48) {
+        if header[..8] != *MAGIC || format != FORMAT || xxh3_64(&header[..56]) != number(56) {
             return Err(BadHeader::Broken);
         }
         let store = u128::from_le_bytes(header[16..32].try_into().expect("sixteen bytes"));
-        Ok(Self { store, number: number(32), first: number(40) })
+        Ok(Self { store, number: number(32), first: number(40), is_origin: number(48) != 0 })
     }
 }
 
@@ -91,10 +95,10 @@ mod tests {
 
     #[test]
     fn headers_come_back_and_others_are_told_apart() {
-        let segment = Segment { store: u128::MAX / 3, number: 4, first: 55 };
+        let segment = Segment { store: u128::MAX / 3, number: 4, first: 55, is_origin: true };
         let header = segment.header();
         assert_eq!(Segment::read(&header), Ok(segment));
-        for bit in 0..56 * 8 {
+        for bit in 0..64 * 8 {
             let mut bad = header;
             bad[bit / 8] ^= 1 << (bit % 8);
             let expected = if (64..96).contains(&bit) && bit != 64 {

@@ -104,7 +104,9 @@ pub(crate) struct Snapshot {
 /// Why a snapshot is none.
 #[derive(Debug)]
 pub(crate) enum Unusable {
-    /// It was never finished, or is damaged; the log has all that is in it.
+    /// It was never finished.
+    Unfinished,
+    /// It is damaged; the log has all that is in it.
     Broken(String),
     /// A format to come.
     Newer(u32),
@@ -121,7 +123,10 @@ pub(crate) fn read(files: &dyn Files, file: &str, texts: &Arc<Texts>) -> Result<
     let broken = |what: String| Unusable::Broken(what);
     let file = files.open(file)?;
     let header = file.read_at(0, HEADER)?;
-    if header.len() < HEADER || header[..8] != *MAGIC {
+    if header.len() < HEADER {
+        return Err(Unusable::Unfinished);
+    }
+    if header[..8] != *MAGIC {
         return Err(broken("it has no header".to_owned()));
     }
     let number = |at: usize| u64::from_le_bytes(header[at..at + 8].try_into().expect("eight bytes"));
@@ -142,17 +147,21 @@ pub(crate) fn read(files: &dyn Files, file: &str, texts: &Arc<Texts>) -> Result<
             break;
         }
         let damaged = || broken(format!("it is damaged at byte {at}"));
-        let (length, checksum) = head.split_first_chunk().ok_or_else(damaged)?;
+        let Some((length, checksum)) = head.split_first_chunk().filter(|_| head.len() == FRAME_HEADER) else {
+            return Err(Unusable::Unfinished);
+        };
         let length = u32::from_le_bytes(*length) as usize;
         let frame = file.read_at(at + FRAME_HEADER as u64, length)?;
-        let checked = xxh3_64_with_seed(&frame, frame_number).to_le_bytes();
-        if frame.len() != length || *checksum != checked {
+        if frame.len() != length {
+            return Err(Unusable::Unfinished);
+        }
+        if *checksum != xxh3_64_with_seed(&frame, frame_number).to_le_bytes() {
             return Err(damaged());
         }
         restore.frame(&frame).map_err(|error| broken(format!("at byte {at}: {error}")))?;
         at += (FRAME_HEADER + length) as u64;
     }
-    let engine = restore.finish().map_err(|error| broken(error.to_string()))?;
+    let engine = restore.finish().map_err(|_| Unusable::Unfinished)?;
     if let Some(failure) = texts.take_failure() {
         return Err(broken(failure.to_string()));
     }

@@ -1,0 +1,188 @@
+//! A checkpoint: a copy of a store as it is at one moment, in a folder of its own inside the store's.
+//!
+//! ```text
+//! PATH/checkpoints/NAME   a store's folder, complete
+//! ```
+//!
+//! Segments that are full never change any more, so they are not copied but given a second name. Of the newest one
+//! everything is copied that is whole. That needs nothing from the process that owns the store, if one does: what it has written by then is
+//! in the copy, as it would be after a crash.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, Write};
+use std::path::{Path, PathBuf};
+
+use trapline_frontier::{ErrorKind, StoreError};
+
+use super::files::sync_folder;
+use super::folder::{self, CHECKPOINTS};
+use super::record::{self, Found};
+use super::segment::{HEADER, Segment};
+use super::snapshot;
+
+/// Copies the store in a folder as it is now, and says where the copy is. The store may be in use.
+///
+/// The copy is there as a whole or not at all.
+///
+/// # Errors
+/// If the name cannot be one or is taken, if there is no store, or if the copy cannot be written.
+pub fn checkpoint(path: impl AsRef<Path>, name: &str) -> Result<PathBuf, StoreError> {
+    let path = path.as_ref();
+    let doing = format!("disk store: cannot make checkpoint `{name}` of `{}`", path.display());
+    if !is_name(name) {
+        let why = "a name has letters, digits, `.`, `-` and `_`, begins with a letter or digit, and has at most 100 of them";
+        return Err(StoreError::new(ErrorKind::Invalid, format!("{doing}: {why}")));
+    }
+    let copy = path.join(CHECKPOINTS).join(name);
+    copy_store(path, &copy, link, &doing)?;
+    Ok(copy)
+}
+
+/// Copies a checkpoint, or any store that is not in use, into another folder, which must not be there yet or be empty.
+/// The copy shares nothing with it.
+///
+/// # Errors
+/// As [`checkpoint`].
+pub fn restore(from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<(), StoreError> {
+    let (from, to) = (from.as_ref(), to.as_ref());
+    let doing = format!("disk store: cannot restore `{}` from `{}`", to.display(), from.display());
+    copy_store(from, to, duplicate, &doing)
+}
+
+/// All checkpoints of a store, by name.
+///
+/// # Errors
+/// If its folder cannot be read.
+pub fn checkpoints(path: impl AsRef<Path>) -> Result<Vec<String>, StoreError> {
+    let folder = path.as_ref().join(CHECKPOINTS);
+    let names = || -> io::Result<Vec<String>> {
+        let entries = match fs::read_dir(&folder) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(error),
+        };
+        let mut names = Vec::new();
+        for entry in entries {
+            names.push(entry?.file_name().to_string_lossy().into_owned());
+        }
+        names.retain(|name| is_name(name));
+        names.sort_unstable();
+        Ok(names)
+    };
+    names().map_err(|error| {
+        let message = format!("disk store: cannot list `{}`: {error}", folder.display());
+        StoreError::new(ErrorKind::Unavailable, message)
+    })
+}
+
+fn is_name(name: &str) -> bool {
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
+    name.len() <= 100
+        && name.bytes().all(allowed)
+        && name.bytes().next().is_some_and(|first| first.is_ascii_alphanumeric())
+        && !name.ends_with(PART)
+}
+
+/// The end of the name of a copy that is being made.
+const PART: &str = ".part";
+
+/// How a file is copied that does not change any more.
+type Copier = fn(&Path, &Path) -> io::Result<()>;
+
+fn copy_store(from: &Path, to: &Path, copier: Copier, doing: &str) -> Result<(), StoreError> {
+    let error = |kind, why: &dyn std::fmt::Display| StoreError::new(kind, format!("{doing}: {why}"));
+    let io = |why: io::Error| error(ErrorKind::Unavailable, &format!("{why}; nothing is there of it"));
+    let segments = from.join(folder::SEGMENTS);
+    if !segments.is_dir() {
+        return Err(error(ErrorKind::NotFound, &format!("there is no store in `{}`", from.display())));
+    }
+    if fs::read_dir(to).is_ok_and(|mut entries| entries.next().is_some()) {
+        let why = format!("`{}` is there already; choose another name, or remove it first", to.display());
+        return Err(error(ErrorKind::Invalid, &why));
+    }
+    let mut part = to.as_os_str().to_owned();
+    part.push(PART);
+    let part = PathBuf::from(part);
+    let copied = (|| {
+        // What an earlier attempt has left.
+        if part.exists() {
+            fs::remove_dir_all(&part)?;
+        }
+        fs::create_dir_all(part.join(folder::SEGMENTS))?;
+        copy_files(&segments, &part.join(folder::SEGMENTS), copier)?;
+        sync_folder(&part)?;
+        if to.exists() {
+            fs::remove_dir(to)?;
+        }
+        fs::rename(&part, to)?;
+        match to.parent() {
+            Some(above) if !above.as_os_str().is_empty() => sync_folder(above),
+            _ => sync_folder(Path::new(".")),
+        }
+    })();
+    copied.map_err(|why| {
+        let _ = fs::remove_dir_all(&part);
+        io(why)
+    })
+}
+
+fn copy_files(from: &Path, to: &Path, copier: Copier) -> io::Result<()> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(from)? {
+        names.push(entry?.file_name().to_string_lossy().into_owned());
+    }
+    let newest =
+        names.iter().filter_map(|name| Segment::number_of(name)).filter(|number| has_header(from, *number));
+    let newest = newest.max().unwrap_or(0);
+    for name in names {
+        let (source, copy) = (from.join(&name), to.join(&name));
+        match (Segment::number_of(&name), snapshot::number_of(&name)) {
+            (Some(number), _) if number < newest => copier(&source, &copy)?,
+            (Some(number), _) if number == newest => copy_whole(&source, &copy)?,
+            // One that is just being removed is not needed.
+            (None, Some(_)) => match copier(&source, &copy) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                linked => linked?,
+            },
+            // Segments made ahead of time, and what is not the store's.
+            _ => {}
+        }
+    }
+    sync_folder(to)
+}
+
+/// Whether a segment is more than made ahead of time.
+fn has_header(folder: &Path, number: u64) -> bool {
+    let mut header = [0; HEADER as usize];
+    let file = File::open(folder.join(Segment::name(number)));
+    file.is_ok_and(|mut file| file.read_exact(&mut header).is_ok()) && Segment::read(&header).is_ok()
+}
+
+/// Gives a file that does not change any more a second name; where that cannot be, copies it.
+fn link(source: &Path, copy: &Path) -> io::Result<()> {
+    match fs::hard_link(source, copy) {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(error),
+        Err(_) => duplicate(source, copy),
+    }
+}
+
+fn duplicate(source: &Path, copy: &Path) -> io::Result<()> {
+    fs::copy(source, copy)?;
+    File::open(copy)?.sync_all()
+}
+
+/// Copies the records of a segment that are whole. Somebody may be writing behind them.
+fn copy_whole(source: &Path, copy: &Path) -> io::Result<()> {
+    let mut bytes = Vec::new();
+    File::open(source)?.read_to_end(&mut bytes)?;
+    let mut end = HEADER as usize;
+    while let Found::Record(record) = record::read(&bytes[end.min(bytes.len())..]) {
+        end += record.len();
+    }
+    let mut file = File::create(copy)?;
+    file.set_len(bytes.len() as u64)?;
+    file.seek(io::SeekFrom::Start(0))?;
+    file.write_all(&bytes[..end.min(bytes.len())])?;
+    file.sync_all()
+}

@@ -1,0 +1,174 @@
+//! Reading a log from end to end without opening it: every record that is whole, and every place that is not.
+//!
+//! Nothing is written, so it can be done beside a process that owns the folder: what that one is just writing looks
+//! like a torn end.
+
+use std::fmt;
+use std::io;
+use std::ops::Range;
+
+use super::files::Files;
+use super::record::{self, Found, Record};
+use super::segment::{BadHeader, FORMAT, HEADER, Segment};
+
+/// Something that was whole once and is not any more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Damage {
+    /// The file.
+    pub file: String,
+    /// Where in it, if it is there at all.
+    pub bytes: Option<Range<u64>>,
+    /// What is wrong there, and what is lost by it.
+    pub what: String,
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.bytes {
+            Some(Range { start, end }) => write!(f, "{}, bytes {start} to {end}: {}", self.file, self.what),
+            None => write!(f, "{}: {}", self.file, self.what),
+        }
+    }
+}
+
+/// What a log was found to have in it.
+#[derive(Debug, Default)]
+pub(crate) struct Scanned {
+    pub(crate) store: Option<u128>,
+    /// The last segment that has a header.
+    pub(crate) newest: u64,
+    pub(crate) records: u64,
+    pub(crate) bytes: u64,
+    /// The number that the next record would have.
+    pub(crate) next: u64,
+    pub(crate) damages: Vec<Damage>,
+    /// A format that this version does not know.
+    pub(crate) newer: Option<String>,
+}
+
+/// The segment before which nothing can be replayed: the first one, unless the store was repaired.
+pub(crate) fn origin(files: &dyn Files) -> io::Result<u64> {
+    let mut origin = 1;
+    for name in files.list()? {
+        if let Some(number) = Segment::number_of(&name)
+            && let Ok(segment) = Segment::read(&files.open(&name)?.read_at(0, HEADER as usize)?)
+            && segment.is_origin
+        {
+            origin = number.max(origin);
+        }
+    }
+    Ok(origin)
+}
+
+/// Goes through all segments from one on. Every whole record is shown with its segment and the byte where it begins; `visit` answers
+/// what is wrong with it beyond its checksum, if anything.
+pub(crate) fn scan(
+    files: &dyn Files,
+    from: u64,
+    mut visit: impl FnMut(&Record<'_>, u64, usize) -> Option<String>,
+) -> io::Result<Scanned> {
+    let mut numbers: Vec<u64> = files.list()?.iter().filter_map(|name| Segment::number_of(name)).collect();
+    numbers.sort_unstable();
+    let mut scanned = Scanned { next: 1, ..Scanned::default() };
+    let newest = numbers.last().copied().unwrap_or(0);
+    for number in from..=newest {
+        let name = Segment::name(number);
+        let file = files.describe(&name);
+        if !numbers.contains(&number) {
+            let what = "the segment is missing, and all records in it".to_owned();
+            scanned.damages.push(Damage { file, bytes: None, what });
+            continue;
+        }
+        let bytes = files.open(&name)?.read()?;
+        scanned.segment(&bytes, (number, &file), number == newest, &mut visit);
+    }
+    Ok(scanned)
+}
+
+impl Scanned {
+    fn segment(
+        &mut self,
+        bytes: &[u8],
+        (number, file): (u64, &str),
+        is_newest: bool,
+        visit: &mut impl FnMut(&Record<'_>, u64, usize) -> Option<String>,
+    ) {
+        let damage = |bytes: Range<usize>, what: String| Damage {
+            file: file.to_owned(),
+            bytes: Some(bytes.start as u64..bytes.end as u64),
+            what,
+        };
+        match Segment::read(bytes) {
+            Ok(segment) => {
+                let store = *self.store.get_or_insert(segment.store);
+                if segment.store != store || segment.number != number {
+                    let what = "the segment belongs to another store, or elsewhere".to_owned();
+                    self.damages.push(damage(0..bytes.len(), what));
+                    return;
+                }
+                self.newest = number;
+                // Records that are missing were told of where they were.
+                self.next = self.next.max(segment.first);
+            }
+            // It was being made, or made ahead of time.
+            Err(_) if is_newest && bytes.iter().skip(HEADER as usize).all(|byte| *byte == 0) => return,
+            Err(BadHeader::Newer(format)) => {
+                self.newer = Some(format!(
+                    "{file} has format {format}, and this version knows formats up to {FORMAT}"
+                ));
+                return;
+            }
+            Err(BadHeader::Unfinished | BadHeader::Broken) => {
+                self.damages.push(damage(0..HEADER as usize, "its header is damaged".to_owned()));
+            }
+        }
+        let mut at = HEADER as usize;
+        while at < bytes.len() {
+            match record::read(&bytes[at..]) {
+                Found::Record(record) if record.sequence >= self.next => {
+                    if record.sequence > self.next {
+                        let lost =
+                            format!("records {} to {} are missing before it", self.next, record.sequence - 1);
+                        self.damages.push(damage(at..at, lost));
+                    }
+                    self.next = record.sequence + 1;
+                    self.records += 1;
+                    self.bytes += record.len() as u64;
+                    if let Some(what) = visit(&record, number, at) {
+                        self.damages.push(damage(at..at + record.len(), what));
+                    }
+                    at += record.len();
+                }
+                Found::Newer => {
+                    self.newer = Some(format!("{file} has a record at byte {at} that a newer version wrote"));
+                    return;
+                }
+                Found::Blank if bytes[at..].iter().all(|byte| *byte == 0) => return,
+                _ => {
+                    let rest = &bytes[at..];
+                    match record::find(rest, self.next) {
+                        Some((after, sequence)) => {
+                            let lost = match sequence - self.next {
+                                0 => "something that is no record".to_owned(),
+                                1 => format!("record {} is damaged, and lost", self.next),
+                                _ => {
+                                    format!("records {} to {} are damaged, and lost", self.next, sequence - 1)
+                                }
+                            };
+                            self.damages.push(damage(at..at + after, lost));
+                            self.next = sequence;
+                            at += after;
+                        }
+                        // A torn end, which was never promised.
+                        None if is_newest => return,
+                        None => {
+                            let what = format!("records from {} on are damaged, and lost", self.next);
+                            self.damages.push(damage(at..bytes.len(), what));
+                            return;
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! Verifying a store: everything in its folder is read, every checksum compared, every command done again from the first
+//! day, every snapshot held against that, and every invariant of the engine looked at.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use trapline_frontier::{Engine, ErrorKind, Library, StoreError};
+
+use super::files::{Files, Folder};
+use super::folder;
+use super::message::logged;
+use super::scan::{self, Damage, Scanned};
+use super::snapshot::{self, Snapshot, Unusable};
+use super::texts::{self, Texts};
+
+/// What was found in a store's folder.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Verified {
+    /// How many files the log has.
+    pub segments: u64,
+    /// How many records were read, and their bytes.
+    pub records: u64,
+    /// How many bytes those are.
+    pub bytes: u64,
+    /// How many snapshots were read.
+    pub snapshots: u64,
+    /// How many URLs are known, in all crawls.
+    pub urls: u64,
+    /// How many crawls there are.
+    pub crawls: u64,
+    /// What is damaged. Nothing, in a healthy store.
+    pub damages: Vec<Damage>,
+    /// What a killed process has left behind, and the next opening removes: no damage.
+    pub leftovers: Vec<String>,
+}
+
+/// How far a verification has come: records read.
+pub(crate) type Progress<'a> = &'a mut dyn FnMut(u64);
+
+/// Reads everything in a store's folder. It changes nothing, and may be done while a process uses the store: what that one
+/// writes meanwhile is not looked at.
+///
+/// # Errors
+/// If the folder is no store's, cannot be read, or was written by a newer version. Damage is no error but an answer.
+pub fn verify(path: impl AsRef<Path>, progress: Progress<'_>) -> Result<Verified, StoreError> {
+    verify_on(&folder_of(path.as_ref(), "verify")?, progress)
+}
+
+/// The files of a store that is there.
+pub(crate) fn folder_of(path: &Path, attempted: &str) -> Result<Arc<dyn Files>, StoreError> {
+    let segments = path.join(folder::SEGMENTS);
+    if !segments.is_dir() {
+        let message =
+            format!("disk store: cannot {attempted} `{}`: there is no store in that folder", path.display());
+        return Err(StoreError::new(ErrorKind::NotFound, message));
+    }
+    Ok(Arc::new(Folder::new(segments)))
+}
+
+/// The same in files of another kind. For tests.
+///
+/// # Errors
+/// As [`verify`].
+pub fn verify_on(files: &Arc<dyn Files>, progress: Progress<'_>) -> Result<Verified, StoreError> {
+    let cannot = |error: io::Error| {
+        let message = format!("disk store: cannot verify {}: {error}", files.describe(""));
+        StoreError::new(ErrorKind::Unavailable, message)
+    };
+    let texts = Arc::new(Texts::new(Arc::clone(files)));
+    let mut verified = Verified::default();
+    let origin = scan::origin(&**files).map_err(cannot)?;
+    let (mut snapshots, oldest) = read_snapshots(files, &texts, &mut verified).map_err(cannot)?;
+    // What came before a repair is not to be replayed: then the oldest snapshot is where it begins.
+    let (mut engine, mut expected) = match oldest {
+        Some(oldest) if origin > 1 => (Some(oldest.engine), oldest.position.next),
+        _ if origin > 1 => (None, 0),
+        _ => (Some(Engine::with_library("disk", Arc::clone(&texts) as Arc<dyn Library>)), 1),
+    };
+    let mut troubles = Vec::new();
+    let mut compare = |engine: &mut Engine, next: u64, troubles: &mut Vec<Damage>| {
+        let Some((file, digest)) = snapshots.remove(&next) else { return };
+        if engine.digest() != digest {
+            let what = format!("it is not what the log leads to at record {}", next - 1);
+            troubles.push(Damage { file, bytes: None, what });
+        }
+    };
+    let scanned = scan::scan(&**files, origin, |record, segment, at| {
+        progress(record.sequence);
+        let Some((record_texts, message)) = record.parts() else {
+            return Some("the record lacks some of its texts".to_owned());
+        };
+        let command = match logged::read(message, record_texts) {
+            Ok(command) => command,
+            Err(error) => return Some(format!("the record cannot be read: {error}")),
+        };
+        if record.sequence < expected {
+            return None;
+        }
+        // After a gap nobody knows what the engine would answer.
+        if record.sequence != expected {
+            engine = None;
+        }
+        let doing = engine.as_mut()?;
+        compare(doing, record.sequence, &mut troubles);
+        expected = record.sequence + 1;
+        texts.begin_again(texts::place(segment, at as u64), record_texts);
+        let answers = command.replay(doing);
+        texts.take();
+        if answers.as_ref().ok() != Some(&record.answers) || texts.take_failure().is_some() {
+            engine = None;
+            return Some(format!(
+                "record {} answered otherwise when it was written than it does now",
+                record.sequence
+            ));
+        }
+        None
+    });
+    let Scanned { newest, records, bytes, next, damages, newer, .. } = scanned.map_err(cannot)?;
+    if let Some(newer) = newer {
+        let message = format!(
+            "disk store: cannot verify: {newer}; nothing was changed: use the version that wrote it, or a later one"
+        );
+        return Err(StoreError::new(ErrorKind::Unsupported, message));
+    }
+    (verified.segments, verified.records, verified.bytes) = (newest, records, bytes);
+    verified.damages.extend(damages);
+    if engine.is_none() && verified.damages.is_empty() {
+        let what = "it was repaired once, and has no snapshot any more from which it could go on".to_owned();
+        verified.damages.push(Damage { file: files.describe(""), bytes: None, what });
+    }
+    if let Some(engine) = engine.as_mut().filter(|_| verified.damages.is_empty()) {
+        compare(engine, next, &mut troubles);
+        verified.look_at(engine, &texts);
+        let late = snapshots.into_values().map(|(file, _)| file);
+        let what = "it goes further than the log, which has lost its end".to_owned();
+        troubles.extend(late.map(|file| Damage { file, bytes: None, what: what.clone() }));
+    }
+    verified.damages.extend(troubles);
+    Ok(verified)
+}
+
+/// The digests of all snapshots that are whole, with the names of their files, by the record that comes next; and the
+/// oldest of them.
+fn read_snapshots(
+    files: &Arc<dyn Files>,
+    texts: &Arc<Texts>,
+    verified: &mut Verified,
+) -> io::Result<(BTreeMap<u64, (String, u64)>, Option<Snapshot>)> {
+    let mut whole = BTreeMap::new();
+    let mut oldest: Option<Snapshot> = None;
+    let mut numbers: Vec<u64> = files.list()?.iter().filter_map(|name| snapshot::number_of(name)).collect();
+    numbers.sort_unstable();
+    for name in numbers.into_iter().map(snapshot::name) {
+        let file = files.describe(&name);
+        match snapshot::read(&**files, &name, texts) {
+            Ok(mut read) => {
+                verified.snapshots += 1;
+                if let Err(what) = read.engine.check() {
+                    verified.damages.push(Damage { file, bytes: None, what });
+                } else {
+                    whole.insert(read.position.next, (file, read.engine.digest()));
+                    oldest.get_or_insert(read);
+                }
+            }
+            Err(Unusable::Unfinished) => {
+                verified.leftovers.push(format!("{file} was never finished; the next opening removes it"));
+            }
+            Err(Unusable::Broken(what)) => verified.damages.push(Damage { file, bytes: None, what }),
+            Err(Unusable::Newer(format)) => {
+                let what =
+                    format!("it has format {format}, and this version knows format {}", snapshot::FORMAT);
+                verified.damages.push(Damage { file, bytes: None, what });
+            }
+        }
+    }
+    Ok((whole, oldest))
+}
+
+impl Verified {
+    /// Looks at the engine that everything led to: its invariants, and whether every request can be read.
+    fn look_at(&mut self, engine: &Engine, texts: &Texts) {
+        if let Err(what) = engine.check() {
+            self.damages.push(Damage { file: "the engine".to_owned(), bytes: None, what });
+        }
+        self.crawls = engine.crawls().count() as u64;
+        for (_, identity, key, place) in engine.places() {
+            self.urls += 1;
+            if let Err(failure) = texts.read(place) {
+                let what = format!("the request of URL {:032x} of queue {key}: {failure}", identity.0);
+                self.damages.push(Damage { file: "the log".to_owned(), bytes: None, what });
+            }
+        }
+    }
+}
