@@ -1,11 +1,17 @@
-//! Commands as bytes: protobuf messages, so that what is added later can be left out by those who wrote earlier.
+//! Commands as bytes, and for the socket their answers: protobuf messages, so that what is added later can be left out by those who wrote earlier.
 //!
 //! Every conversion takes its value apart field by field: a new field does not compile until it is kept. Tags are never
 //! given to another meaning. What commands do is not here.
 
+pub(crate) mod answer;
 mod candidate;
+pub(crate) mod error;
+pub(crate) mod lease;
+pub(crate) mod rows;
+pub(crate) mod scan;
 mod settings;
 mod settle;
+pub(crate) mod stats;
 mod steer;
 
 use std::time::Duration;

@@ -19,6 +19,7 @@ mod record;
 mod recovery;
 mod reopen;
 mod segment;
+mod socket;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -41,6 +42,7 @@ use record::Draft;
 
 pub use options::{DiskOptions, Durability};
 pub use reopen::DiskReopen;
+pub use socket::{SharedStore, SocketStore};
 
 /// A frontier on disk. One process owns its folder at a time.
 ///
@@ -56,6 +58,8 @@ pub struct DiskStore {
     opened: Recovered,
     /// The thread that syncs, until the store is closed.
     thread: Mutex<Option<JoinHandle<()>>>,
+    /// Lets other processes use it, if it does, until the store is closed.
+    server: Mutex<Option<socket::Server>>,
 }
 
 struct Inner {
@@ -127,7 +131,18 @@ impl DiskStore {
             recovered,
             opened,
             thread: Mutex::new(Some(thread)),
+            server: Mutex::new(None),
         })
+    }
+
+    /// What was found when the store was opened: of its log, and of each crawl that was in it.
+    pub fn recovered(&self) -> (Recovered, &BTreeMap<Arc<str>, Recovered>) {
+        (self.opened, &self.recovered)
+    }
+
+    /// When an answer is safe.
+    pub fn durability(&self) -> Durability {
+        self.durability
     }
 
     /// Closes the store: everything answered is on disk, and the folder free for others. Later verbs answer an error.
@@ -146,6 +161,7 @@ impl DiskStore {
     /// Lets go of the folder as a process does that is killed: nothing more is written or synced. For tests and
     /// simulations.
     pub fn abandon(&self) {
+        self.cut_serving();
         let _ = self.end(|commit| {
             commit.abandon();
             Ok(())
@@ -153,6 +169,8 @@ impl DiskStore {
     }
 
     fn end(&self, close: impl FnOnce(&Commit) -> Result<(), Failure>) -> Result<(), Failure> {
+        // Those who are served need the store to end in good order.
+        self.stop_serving();
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         if inner.is_closed {
             return Ok(());
@@ -364,7 +382,7 @@ impl Store for DiskStore {
     async fn stats(&self, crawl: &str, now: Timestamp) -> Result<Stats, StoreError> {
         let stats = self.ask("count", (crawl, now), |engine| engine.stats(crawl, now)).await?;
         let recovered = self.recovered.get(crawl).copied().unwrap_or(self.opened);
-        Ok(Stats { recovered: Some(recovered), ..stats })
+        Ok(Stats { durability: Some(self.durability.to_string()), recovered: Some(recovered), ..stats })
     }
 
     async fn flush(&self) -> Result<(), StoreError> {

@@ -7,3 +7,4 @@ mod kill;
 mod opening;
 mod sim_files;
 mod simulation;
+mod socket;
