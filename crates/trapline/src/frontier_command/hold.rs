@@ -19,7 +19,7 @@ use crate::store_url;
 #[command(after_help = "\
 Examples:
   trapline frontier --store disk:crawl hold &
-  trapline frontier --store disk:crawl?durability=interval&period=100ms hold")]
+  trapline frontier --store 'disk:crawl?durability=interval&period=100ms' hold")]
 pub(super) struct Hold {}
 
 impl Hold {

@@ -6,7 +6,7 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use trapline_core::Request;
 use trapline_frontier::{Admission, ErrorKind, Frontier, Store, UrlState};
@@ -15,6 +15,9 @@ use trapline_stores::{DiskOptions, DiskStore, Durability, SharedStore, SocketSto
 use super::{NOW, connect, crawl, serve};
 use crate::disk::SMALL;
 use crate::folder::TestFolder;
+
+/// Nobody waits for the disk, so that more happens at once.
+const QUICK: DiskOptions = DiskOptions { durability: Durability::Explicit, ..SMALL };
 
 fn admit(crawl: &Frontier, url: &str) -> Admission {
     pollster::block_on(crawl.admit(NOW, [Request::get(url)])).expect("it is admitted").remove(0)
@@ -220,6 +223,43 @@ fn whoever_is_left_takes_over_and_nothing_is_lost_or_done_twice() {
     }
     let stats = pollster::block_on(frontier.stats(NOW)).unwrap();
     assert_eq!(stats.urls_in(UrlState::Pending), admitted.len() as u64);
+}
+
+#[test]
+fn an_owner_that_is_dropped_under_load_leaves_nobody_in_doubt() {
+    let folder = TestFolder::new();
+    crawl(DiskStore::open(folder.path(), &QUICK).unwrap());
+    let mut admitted = 0;
+    for round in 0..40 {
+        let owner = DiskStore::serve(folder.path(), &QUICK).unwrap();
+        let done = AtomicU64::new(0);
+        std::thread::scope(|scope| {
+            for client in 0..4 {
+                let (guest, done) = (crawl(connect(&folder)), &done);
+                scope.spawn(move || {
+                    for number in 0.. {
+                        let request = Request::get(format!("http://{client}.example/{round}/{number}"));
+                        let Err(error) = pollster::block_on(guest.admit(NOW, [request])) else {
+                            done.fetch_add(1, Ordering::Relaxed);
+                            continue;
+                        };
+                        assert_eq!(error.kind(), ErrorKind::Unavailable);
+                        assert!(error.to_string().contains("nothing was done"), "{error}");
+                        return;
+                    }
+                });
+            }
+            while done.load(Ordering::Relaxed) < 20 {
+                std::thread::yield_now();
+            }
+            drop(owner);
+        });
+        admitted += done.into_inner();
+    }
+    // The last to have the store may be a thread that serves, and the folder not free yet.
+    let store = crawl(SharedStore::open(folder.path(), QUICK).unwrap());
+    let stats = pollster::block_on(store.stats(NOW)).unwrap();
+    assert_eq!(stats.urls_in(UrlState::Pending), admitted);
 }
 
 #[test]
