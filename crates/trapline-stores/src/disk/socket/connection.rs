@@ -112,7 +112,8 @@ impl Connection {
         };
         drop(frame);
         let Some(store) = self.service.store.upgrade() else {
-            self.part();
+            // It is being dropped, and may not have come to closing yet.
+            self.say_goodbye();
             return None;
         };
         let now = request.now();
@@ -141,8 +142,12 @@ impl Connection {
     /// Ends a connection on which nothing is under way.
     fn part(&self) {
         if self.service.is_closing() {
-            let _ = frame::write(&self.stream, &answer::goodbye(), Some(PATIENCE));
+            self.say_goodbye();
         }
+    }
+
+    fn say_goodbye(&self) {
+        let _ = frame::write(&self.stream, &answer::goodbye(), Some(PATIENCE));
     }
 }
 
