@@ -354,6 +354,9 @@ pub struct Stats {
     pub granted: u64,
     /// Leases that expired.
     pub expired: u64,
+    /// When an answer is safe on disk, as the store was told: `batch`, `interval 100ms`, `explicit`. None for a store that
+    /// keeps nothing, or cannot say.
+    pub durability: Option<String>,
     /// What was found when the store was last opened; None for a store that keeps nothing.
     pub recovered: Option<Recovered>,
     /// What the crawl's memory goes to; None for a store that is elsewhere.

@@ -5,4 +5,4 @@
 
 pub mod disk;
 
-pub use disk::{DiskOptions, DiskReopen, DiskStore, Durability};
+pub use disk::{DiskOptions, DiskReopen, DiskStore, Durability, SharedStore, SocketStore};

@@ -10,6 +10,7 @@ mod candidate;
 mod claim;
 mod dead;
 mod fields;
+mod hold;
 mod jobs;
 mod leases;
 mod lines;
@@ -39,6 +40,10 @@ const TROUBLE: u8 = 2;
 ///
 /// A store is named by its URL, such as disk:crawl for the folder `crawl`. It has one or more crawls; commands mean
 /// the one called `default` unless `--crawl` names another. `admit` makes what is not there yet.
+///
+/// Several commands can use a store at once: the first owns its folder, the others go through the socket in it. `hold` owns a
+/// store for as long as it runs. disk:PATH?durability=interval&period=100ms and disk:PATH?durability=explicit let an owner answer before
+/// the disk has it.
 ///
 /// Times are written as 2026-05-01T12:00:00Z, or as a duration from now, such as 90s or 2h.
 ///
@@ -76,6 +81,7 @@ enum Command {
     Leases(leases::Leases),
     Dead(dead::Dead),
     Steer(steer::SteerCommand),
+    Hold(hold::Hold),
     Replay(replay::Replay),
 }
 
@@ -121,6 +127,7 @@ impl FrontierCommand {
             Command::Leases(leases) => ("leases", leases.run(at, &mut out)),
             Command::Dead(dead) => ("dead", dead.run(at, &mut out)),
             Command::Steer(steer) => ("steer", steer.run(at, &mut out)),
+            Command::Hold(hold) => ("hold", hold.run(at, &mut out)),
             Command::Replay(replay) => ("replay", replay.run(at.store, &mut std::io::stdout().lock())),
         };
         let printed = out.finish();

@@ -1,29 +1,54 @@
 //! Stores by their URLs: `memory:`, `disk:PATH`, and those to come. Here alone it is known which stores exist.
 
 mod disk_stores;
+mod disk_url;
 
 use std::sync::Arc;
 
-use trapline_frontier::MemoryStore;
+use trapline_frontier::{MemoryStore, Store};
 use trapline_sim::{MemoryStores, Opened, Stores};
-use trapline_stores::{DiskOptions, DiskReopen};
+use trapline_stores::{DiskReopen, DiskStore, SharedStore};
 
 use disk_stores::DiskStores;
+use disk_url::DiskUrl;
 
 /// What a URL names.
 #[derive(Debug, PartialEq, Eq)]
 enum StoreUrl<'a> {
     Memory,
-    Disk(&'a str),
+    Disk(DiskUrl<'a>),
 }
 
-/// Opens the store that a URL names.
+/// Opens the store that a URL names, for this process alone.
 pub(crate) fn open(url: &str) -> Result<Opened, String> {
     match parse(url)? {
         StoreUrl::Memory => Ok(Opened { store: Arc::new(MemoryStore::new()), reopen: None }),
-        StoreUrl::Disk(path) => {
-            let reopen = DiskReopen::open(path, DiskOptions::default()).map_err(|error| error.to_string())?;
+        StoreUrl::Disk(disk) => {
+            let reopen = DiskReopen::open(disk.path, disk.options()).map_err(|error| error.to_string())?;
             Ok(Opened { store: reopen.store(), reopen: Some(Box::new(reopen)) })
+        }
+    }
+}
+
+/// Opens the store that a URL names together with other processes: whoever is first owns it, and serves the others.
+pub(crate) fn share(url: &str) -> Result<Arc<dyn Store>, String> {
+    match parse(url)? {
+        StoreUrl::Memory => Ok(Arc::new(MemoryStore::new())),
+        StoreUrl::Disk(disk) => {
+            let shared = SharedStore::open(disk.path, disk.options()).map_err(|error| error.to_string())?;
+            Ok(Arc::new(shared))
+        }
+    }
+}
+
+/// Opens the store that a URL names as its owner, and serves other processes.
+pub(crate) fn serve(url: &str) -> Result<Arc<DiskStore>, String> {
+    match parse(url)? {
+        StoreUrl::Memory => {
+            Err(format!("`{url}` cannot be held for others; name a folder, such as disk:crawl"))
+        }
+        StoreUrl::Disk(disk) => {
+            DiskStore::serve(disk.path, &disk.options()).map_err(|error| error.to_string())
         }
     }
 }
@@ -31,7 +56,7 @@ pub(crate) fn open(url: &str) -> Result<Opened, String> {
 /// The folder that a URL names, if it names one.
 pub(crate) fn folder(url: &str) -> Option<&str> {
     match parse(url) {
-        Ok(StoreUrl::Disk(path)) => Some(path),
+        Ok(StoreUrl::Disk(disk)) => Some(disk.path),
         Ok(StoreUrl::Memory) | Err(_) => None,
     }
 }
@@ -40,7 +65,10 @@ pub(crate) fn folder(url: &str) -> Option<&str> {
 pub(crate) fn stores(url: &str) -> Result<Box<dyn Stores>, String> {
     match parse(url)? {
         StoreUrl::Memory => Ok(Box::new(MemoryStores)),
-        StoreUrl::Disk(path) => Ok(Box::new(DiskStores::new(path)?)),
+        StoreUrl::Disk(DiskUrl { path, durability: None }) => Ok(Box::new(DiskStores::new(path)?)),
+        StoreUrl::Disk(DiskUrl { durability: Some(_), .. }) => Err(format!(
+            "`{url}`: simulated stores choose their durability themselves; leave out what follows the `?`"
+        )),
     }
 }
 
@@ -50,10 +78,9 @@ fn parse(url: &str) -> Result<StoreUrl<'_>, String> {
         Some(("memory", _)) | None if url.starts_with("memory") => Err(format!(
             "`{url}` is not a store: the memory store is written `memory:`, with nothing behind it"
         )),
-        Some(("disk", "")) => {
-            Err(format!("`{url}` is not a store: write the folder behind it, such as `disk:crawl`"))
-        }
-        Some(("disk", path)) => Ok(StoreUrl::Disk(path)),
+        Some(("disk", rest)) => disk_url::parse(rest)
+            .map(StoreUrl::Disk)
+            .map_err(|problem| format!("`{url}` is not a store: {problem}")),
         Some((scheme @ ("postgres" | "postgresql" | "redis" | "rediss" | "grpc"), _)) => Err(format!(
             "`{url}`: stores of the kind `{scheme}:` are not built yet; this version has `memory:` and `disk:PATH`"
         )),
@@ -68,8 +95,9 @@ mod tests {
     #[test]
     fn stores_are_named_by_urls() {
         assert_eq!(parse("memory:"), Ok(StoreUrl::Memory));
-        assert_eq!(parse("disk:a/b:c"), Ok(StoreUrl::Disk("a/b:c")));
-        assert_eq!(parse("disk:/tmp/x"), Ok(StoreUrl::Disk("/tmp/x")));
+        let disk = |path| Ok(StoreUrl::Disk(DiskUrl { path, durability: None }));
+        assert_eq!(parse("disk:a/b:c"), disk("a/b:c"));
+        assert_eq!(parse("disk:/tmp/x"), disk("/tmp/x"));
         for (url, message) in [
             (
                 "memory",
@@ -90,5 +118,12 @@ mod tests {
         ] {
             assert_eq!(parse(url), Err(message.to_owned()));
         }
+    }
+
+    #[test]
+    fn simulations_choose_for_themselves() {
+        let message = "`disk:x?durability=batch`: simulated stores choose their durability themselves; leave out what follows \
+                       the `?`";
+        assert_eq!(stores("disk:x?durability=batch").err().as_deref(), Some(message));
     }
 }

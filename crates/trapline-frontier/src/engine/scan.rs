@@ -251,6 +251,7 @@ impl Crawl {
             spent: self.spent,
             granted: self.granted,
             expired: self.expired,
+            durability: None,
             recovered: None,
             memory: Some(self.memory()),
         }

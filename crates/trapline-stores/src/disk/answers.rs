@@ -82,7 +82,8 @@ pub(crate) fn steered(steered: Steered) -> u64 {
     xxh3_64(&bytes)
 }
 
-fn admission(admission: &Admission) -> u8 {
+/// The code of one answer to a candidate.
+pub(crate) fn admission(admission: &Admission) -> u8 {
     match admission {
         Admission::Added => 1,
         Admission::Known => 2,

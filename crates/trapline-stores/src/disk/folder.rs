@@ -2,16 +2,19 @@
 //!
 //! ```text
 //! PATH/lock                          locked by the owner, whose process id is in it
+//! PATH/socket                        where the owner serves others, if it does
 //! PATH/segments/0000000001.segment   the log
 //! ```
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
-use std::path::Path;
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
 
 use trapline_frontier::{ErrorKind, StoreError};
 
 use super::files::sync_folder;
+use super::socket::{Listening, SOCKET};
 
 /// Where the log is.
 pub(crate) const SEGMENTS: &str = "segments";
@@ -23,10 +26,32 @@ const LOCK: &str = "lock";
 #[derive(Debug)]
 pub(crate) struct Held {
     lock: File,
+    /// As it is found from everywhere.
+    path: PathBuf,
+    /// The folder's socket, if it is served.
+    listening: Option<Listening>,
+}
+
+/// Who holds a folder.
+pub(crate) enum Hold {
+    /// We do.
+    Ours(Held),
+    /// Another process does: the error that says so.
+    Theirs(StoreError),
+}
+
+impl Held {
+    /// Makes the folder's socket. It goes when the folder is let go of.
+    pub(crate) fn listen(&mut self) -> io::Result<UnixListener> {
+        let listening = Listening::bind(&self.path)?;
+        self.listening.insert(listening).listener()
+    }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
+        // Once it is unlocked the socket may be another owner's.
+        self.listening = None;
         // Closing the file would do, were there no copy of it in a child process that is just being started.
         let _ = self.lock.unlock();
     }
@@ -34,6 +59,14 @@ impl Drop for Held {
 
 /// Makes the folder if there is none, and takes hold of it.
 pub(crate) fn hold(path: &Path) -> Result<Held, StoreError> {
+    match hold_or_holder(path)? {
+        Hold::Ours(held) => Ok(held),
+        Hold::Theirs(error) => Err(error),
+    }
+}
+
+/// Makes the folder if there is none, and takes hold of it unless another process has it.
+pub(crate) fn hold_or_holder(path: &Path) -> Result<Hold, StoreError> {
     let failed = |error| cannot(path, &format!("{error}; choose a folder that can be written to"));
     if path.as_os_str().is_empty() {
         return Err(cannot(path, "no folder is named"));
@@ -56,22 +89,27 @@ pub(crate) fn hold(path: &Path) -> Result<Held, StoreError> {
         Ok(()) => {}
         Err(TryLockError::Error(error)) => return Err(failed(error)),
         Err(TryLockError::WouldBlock) => {
-            let mut holder = String::new();
-            let _ = lock.read_to_string(&mut holder);
-            let holder = holder.trim();
-            let holder =
-                if holder.is_empty() { "another process".to_owned() } else { format!("process {holder}") };
-            return Err(cannot(path, &format!("{holder} holds it; stop that one first")));
+            let why = format!("{} holds it; stop that one first", holder(path));
+            return Ok(Hold::Theirs(cannot(path, &why)));
         }
     }
     let signed =
         lock.set_len(0).and_then(|()| lock.write_all(format!("{}\n", std::process::id()).as_bytes()));
     signed.and_then(|()| sync_folder(path)).map_err(failed)?;
     // The folder itself is an entry of the one above it.
-    if let Some(above) = path.canonicalize().map_err(failed)?.parent() {
+    let path = path.canonicalize().map_err(failed)?;
+    if let Some(above) = path.parent() {
         sync_folder(above).map_err(failed)?;
     }
-    Ok(Held { lock })
+    Ok(Hold::Ours(Held { lock, path, listening: None }))
+}
+
+/// Who holds a folder that is held, in words.
+pub(crate) fn holder(path: &Path) -> String {
+    let mut holder = String::new();
+    // What is no number was not written by an owner.
+    let _ = File::open(path.join(LOCK)).and_then(|lock| lock.take(32).read_to_string(&mut holder));
+    holder.trim().parse::<u32>().map_or("another process".to_owned(), |holder| format!("process {holder}"))
 }
 
 /// Something that is in a folder which is no store's.
@@ -87,7 +125,7 @@ fn stranger(path: &Path) -> io::Result<Option<String>> {
         if name == SEGMENTS {
             return Ok(None);
         }
-        if name != LOCK {
+        if name != LOCK && name != SOCKET {
             stranger = Some(name.to_string_lossy().into_owned());
         }
     }

@@ -1,12 +1,18 @@
-//! Commands as bytes: protobuf messages, so that what is added later can be left out by those who wrote earlier.
+//! Commands as bytes, and for the socket their answers: protobuf messages, so that what is added later can be left out by those who wrote earlier.
 //!
 //! Every conversion takes its value apart field by field: a new field does not compile until it is kept. Tags are never
 //! given to another meaning. What commands do is not here.
 
+pub(crate) mod answer;
 mod candidate;
+pub(crate) mod error;
+pub(crate) mod lease;
 pub(crate) mod logged;
+pub(crate) mod rows;
+pub(crate) mod scan;
 mod settings;
 mod settle;
+pub(crate) mod stats;
 mod steer;
 
 use std::time::Duration;
@@ -30,7 +36,7 @@ pub(crate) enum Unreadable {
 
 #[derive(Clone, PartialEq, Message)]
 struct Body {
-    #[prost(oneof = "Verb", tags = "1, 2, 3, 4, 5")]
+    #[prost(oneof = "Verb", tags = "1, 2, 3, 4")]
     verb: Option<Verb>,
 }
 
@@ -44,8 +50,6 @@ enum Verb {
     Settle(SettleMessage),
     #[prost(message, tag = "4")]
     Steer(SteerMessage),
-    #[prost(message, tag = "5")]
-    Pass(PassMessage),
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -271,11 +275,6 @@ pub(crate) fn steer(bytes: &mut Vec<u8>, crawl: &str, now: Timestamp, steer: &St
     put(bytes, Verb::Steer(SteerMessage::of(crawl, now, steer)));
 }
 
-/// Appends the bytes of time that passed in a crawl, and nothing else.
-pub(crate) fn pass(bytes: &mut Vec<u8>, crawl: &str, now: Timestamp) {
-    put(bytes, Verb::Pass(PassMessage { crawl: crawl.to_owned(), now: now.as_millis() }));
-}
-
 fn put(bytes: &mut Vec<u8>, verb: Verb) {
     let body = Body { verb: Some(verb) };
     bytes.reserve(body.encoded_len());
@@ -295,7 +294,6 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Command, Unreadable> {
             Command::Settle { crawl, now: read_time(now), batch: batch? }
         }
         Verb::Steer(message) => read_steer(message)?,
-        Verb::Pass(PassMessage { crawl, now }) => Command::Pass { crawl, now: read_time(now) },
     })
 }
 
@@ -364,12 +362,6 @@ mod tests {
             let expected = Command::Steer { crawl: "c".to_owned(), now: NOW, steer: act.clone() };
             check(|bytes| steer(bytes, "c", NOW, &act), &expected);
         }
-    }
-
-    #[test]
-    fn passing_time_comes_back_as_it_was() {
-        let expected = Command::Pass { crawl: "c".to_owned(), now: NOW };
-        check(|bytes| pass(bytes, "c", NOW), &expected);
     }
 
     #[test]

@@ -26,6 +26,7 @@ mod repair;
 mod scan;
 mod segment;
 mod snapshot;
+mod socket;
 mod texts;
 mod verify;
 
@@ -56,6 +57,7 @@ pub use options::{DiskOptions, Durability};
 pub use reopen::DiskReopen;
 pub use repair::{Repaired, repair};
 pub use scan::Damage;
+pub use socket::{SharedStore, SocketStore};
 pub use verify::{Verified, verify, verify_on};
 
 /// A frontier on disk. One process owns its folder at a time.
@@ -70,6 +72,8 @@ pub struct DiskStore {
     opened: Recovered,
     /// The threads that sync and keep, until the store is closed.
     threads: Mutex<Vec<JoinHandle<()>>>,
+    /// Lets other processes use it, if it does, until the store is closed.
+    server: Mutex<Option<socket::Server>>,
 }
 
 /// What the threads of a store share.
@@ -165,7 +169,14 @@ impl DiskStore {
             Durability::Interval(period) => Some(period),
             Durability::Batch | Durability::Explicit => None,
         };
-        let store = Self { shared, durability, recovered, opened, threads: Mutex::default() };
+        let store = Self {
+            shared,
+            durability,
+            recovered,
+            opened,
+            threads: Mutex::default(),
+            server: Mutex::new(None),
+        };
         store.start("trapline-sync", move |shared| shared.commit.run(interval))?;
         if background {
             store.start("trapline-keeper", keeper::run)?;
@@ -195,6 +206,16 @@ impl DiskStore {
         self.shared.take_snapshot()
     }
 
+    /// What was found when the store was opened: of its log, and of each crawl that was in it.
+    pub fn recovered(&self) -> (Recovered, &BTreeMap<Arc<str>, Recovered>) {
+        (self.opened, &self.recovered)
+    }
+
+    /// When an answer is safe.
+    pub fn durability(&self) -> Durability {
+        self.durability
+    }
+
     /// Closes the store: everything answered is on disk, and the folder free for others. Later verbs answer an error.
     ///
     /// # Errors
@@ -211,6 +232,7 @@ impl DiskStore {
     /// Lets go of the folder as a process does that is killed: nothing more is written or synced. For tests and
     /// simulations.
     pub fn abandon(&self) {
+        self.cut_serving();
         let _ = self.end(|commit| {
             commit.abandon();
             Ok(())
@@ -218,6 +240,8 @@ impl DiskStore {
     }
 
     fn end(&self, close: impl FnOnce(&Commit) -> Result<(), Failure>) -> Result<(), Failure> {
+        // Those who are served need the store to end in good order.
+        self.stop_serving();
         let mut inner = self.shared.inner.lock().unwrap_or_else(PoisonError::into_inner);
         if inner.is_closed {
             return Ok(());
@@ -595,7 +619,7 @@ impl Store for DiskStore {
     async fn stats(&self, crawl: &str, now: Timestamp) -> Result<Stats, StoreError> {
         let stats = self.ask("count", (crawl, now), |engine| engine.stats(crawl, now)).await?;
         let recovered = self.recovered.get(crawl).copied().unwrap_or(self.opened);
-        Ok(Stats { recovered: Some(recovered), ..stats })
+        Ok(Stats { durability: Some(self.durability.to_string()), recovered: Some(recovered), ..stats })
     }
 
     async fn flush(&self) -> Result<(), StoreError> {

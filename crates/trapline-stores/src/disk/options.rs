@@ -1,6 +1,9 @@
 //! What can be chosen for a disk store.
 
+use std::fmt;
 use std::time::Duration;
+
+use trapline_core::format_duration;
 
 /// When an answer is safe.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -13,6 +16,16 @@ pub enum Durability {
     /// An answer survives the death of the process, and after [`flush`](trapline_frontier::Store::flush) that of the
     /// machine.
     Explicit,
+}
+
+impl fmt::Display for Durability {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Batch => f.write_str("batch"),
+            Self::Interval(period) => write!(f, "interval {}", format_duration(*period)),
+            Self::Explicit => f.write_str("explicit"),
+        }
+    }
 }
 
 /// How a disk store is kept. Not stored: each opening may choose anew.

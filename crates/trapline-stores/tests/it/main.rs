@@ -7,4 +7,5 @@ mod kill;
 mod opening;
 mod sim_files;
 mod simulation;
+mod socket;
 mod verifying;

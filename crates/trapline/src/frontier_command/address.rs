@@ -28,7 +28,7 @@ impl<'a> Address<'a> {
         if let Some(path) = store_url::folder(url).filter(|path| is_nothing(Path::new(path))) {
             return Err(format!("there is no store in `{path}`; {}", make()));
         }
-        let store = store_url::open(url)?.store;
+        let store = store_url::share(url)?;
         let now = moment::now();
         match pollster::block_on(store.stats(self.crawl, now)) {
             Ok(_) => self.enter(store, now),
@@ -41,7 +41,7 @@ impl<'a> Address<'a> {
 
     /// Opens a crawl, and makes it and its store if they are not there.
     pub(super) fn open_or_make(self) -> Result<Frontier, String> {
-        let store = store_url::open(self.url()?)?.store;
+        let store = store_url::share(self.url()?)?;
         self.enter(store, moment::now())
     }
 
@@ -50,7 +50,7 @@ impl<'a> Address<'a> {
         pollster::block_on(opened).map_err(|error| error.to_string())
     }
 
-    fn url(self) -> Result<&'a str, String> {
+    pub(super) fn url(self) -> Result<&'a str, String> {
         match self.store {
             Some("memory:") => Err(
                 "a store in memory keeps nothing from one command to the next; name one that does, such as \

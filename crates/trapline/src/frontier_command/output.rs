@@ -84,6 +84,13 @@ impl Output {
         }
     }
 
+    /// Lets people and programs see what was printed so far.
+    pub(super) fn flush(&mut self) {
+        if self.failed.is_none() {
+            self.failed = self.out.flush().err();
+        }
+    }
+
     fn line(&mut self, line: &str) {
         if self.failed.is_none() {
             self.failed = writeln!(self.out, "{line}").err();

@@ -48,6 +48,7 @@ impl ShowStats {
             ("spent", json!(stats.spent)),
             ("leases_granted", json!(stats.granted)),
             ("leases_expired", json!(stats.expired)),
+            ("durability", json!(stats.durability)),
             (
                 "recovered",
                 json!(stats.recovered.map(|found| json!({

@@ -14,8 +14,13 @@ use trapline_stores::{DiskOptions, DiskReopen, Durability};
 
 /// Segments as small as they can be, so that there are several. A simulated crash ends a process and not a machine, so
 /// nobody has to wait for the disk.
-const OPTIONS: DiskOptions =
-    DiskOptions { durability: Durability::Explicit, segment_bytes: DiskOptions::SEGMENT_BYTES_MIN };
+const OPTIONS: DiskOptions = DiskOptions {
+    durability: Durability::Explicit,
+    segment_bytes: DiskOptions::SEGMENT_BYTES_MIN,
+    snapshot_bytes: u64::MAX,
+    min_free_disk: 0,
+    background: false,
+};
 
 /// Stores in a folder of their own.
 pub(super) struct DiskStores {

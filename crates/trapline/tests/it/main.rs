@@ -4,5 +4,6 @@ mod demo;
 mod folder;
 mod frontier;
 mod operate;
+mod sharing;
 mod sim;
 mod url;

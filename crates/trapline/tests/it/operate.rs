@@ -1,6 +1,6 @@
 //! The operating commands of `trapline frontier` from outside: each command is a process of its own on one folder.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
@@ -8,13 +8,13 @@ use serde_json::{Value, json};
 use crate::folder::Folder;
 
 /// What a command printed, and its exit code.
-struct Ran {
-    out: String,
-    error: String,
-    code: Option<i32>,
+pub(crate) struct Ran {
+    pub(crate) out: String,
+    pub(crate) error: String,
+    pub(crate) code: Option<i32>,
 }
 
-fn start(folder: &Folder, arguments: &[&str]) -> Child {
+pub(crate) fn start(folder: &Folder, arguments: &[&str]) -> Child {
     Command::new(env!("CARGO_BIN_EXE_trapline"))
         .args(["frontier", "--store", &folder.url()])
         .args(arguments)
@@ -25,7 +25,7 @@ fn start(folder: &Folder, arguments: &[&str]) -> Child {
         .expect("the binary runs")
 }
 
-fn run(folder: &Folder, arguments: &[&str], input: &[u8]) -> Ran {
+pub(crate) fn run(folder: &Folder, arguments: &[&str], input: &[u8]) -> Ran {
     let mut child = start(folder, arguments);
     // A command that refuses its arguments may not read at all.
     let _ = child.stdin.take().expect("it is piped").write_all(input);
@@ -39,14 +39,14 @@ fn run(folder: &Folder, arguments: &[&str], input: &[u8]) -> Ran {
 
 /// Runs a command that must end with this code, and reads what it prints for programs.
 #[track_caller]
-fn ask(folder: &Folder, arguments: &[&str], input: &str, code: i32) -> Vec<Value> {
+pub(crate) fn ask(folder: &Folder, arguments: &[&str], input: &str, code: i32) -> Vec<Value> {
     let ran = run(folder, &[arguments, &["--json"]].concat(), input.as_bytes());
     assert_eq!(ran.code, Some(code), "{}{}", ran.out, ran.error);
     ran.out.lines().map(|line| serde_json::from_str(line).expect("it is JSON")).collect()
 }
 
 #[track_caller]
-fn check_trouble(folder: &Folder, arguments: &[&str], message: &str) {
+pub(crate) fn check_trouble(folder: &Folder, arguments: &[&str], message: &str) {
     let ran = run(folder, arguments, b"");
     assert_eq!(ran.error, format!("trapline frontier {message}\n"));
     assert_eq!((ran.out.as_str(), ran.code), ("", Some(2)));
@@ -257,27 +257,6 @@ fn what_is_not_there_is_told_and_not_made() {
         "trapline frontier stats: which store? Name it, such as --store disk:crawl for the folder `crawl`\n"
     );
     assert_eq!(output.status.code(), Some(2));
-}
-
-#[test]
-fn a_store_that_another_process_holds_is_left_to_it() {
-    let folder = Folder::new("held");
-    let mut holder = start(&folder, &["admit"]);
-    let mut input = holder.stdin.take().unwrap();
-    input.write_all(b"nope\n").unwrap();
-    // It complains of the line once it has opened the store.
-    let mut complaint = String::new();
-    BufReader::new(holder.stderr.as_mut().unwrap()).read_line(&mut complaint).unwrap();
-    assert!(complaint.starts_with("line 1: "), "{complaint}");
-    let (path, id) = (folder.path.display(), holder.id());
-    check_trouble(
-        &folder,
-        &["stats"],
-        &format!("stats: disk store: cannot open `{path}`: process {id} holds it; stop that one first"),
-    );
-    drop(input);
-    assert_eq!(holder.wait().unwrap().code(), Some(1));
-    assert_eq!(ask(&folder, &["stats"], "", 0)[0]["urls"]["pending"], 0);
 }
 
 #[test]
