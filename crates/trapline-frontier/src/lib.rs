@@ -22,7 +22,7 @@ pub mod suite;
 mod verbs;
 
 pub use engine::Engine;
-pub use frontier::{Frontier, FrontierBuilder};
+pub use frontier::{Frontier, FrontierBuilder, crawls};
 pub use memory::MemoryStore;
 pub use pattern::Pattern;
 #[cfg(feature = "planted")]

@@ -34,6 +34,9 @@ impl Scan {
 pub enum Query {
     /// The crawl itself: one row.
     Crawl,
+    /// All crawls of the store, by name, whichever crawl is asked, there or not. They are told of as they stand: no time
+    /// passes for them.
+    Crawls,
     /// Queues: the named ones (unknown ones are left out), or all, in one state or any.
     Queues {
         /// These, or all.
@@ -61,7 +64,7 @@ pub enum Query {
         /// The beginning; empty for all.
         prefix: String,
     },
-    /// Background jobs.
+    /// Background jobs: those under way, and the last ones that have ended.
     Jobs,
 }
 
@@ -79,6 +82,8 @@ pub struct Page {
 pub enum Rows {
     /// The crawl.
     Crawl(Box<CrawlReport>),
+    /// Crawls.
+    Crawls(Vec<CrawlReport>),
     /// Queues.
     Queues(Vec<QueueReport>),
     /// URLs.
@@ -332,6 +337,8 @@ pub struct JobReport {
     pub total: u64,
     /// How many it has changed.
     pub affected: u64,
+    /// Whether it has ended: all was looked at, or it was cancelled on the way.
+    pub ended: bool,
 }
 
 /// The counts of a crawl, cheap at any size.

@@ -368,6 +368,8 @@ pub enum CrawlChange {
     Delete,
     /// Write a note.
     Note(NoteWrite),
+    /// Forget the pending URLs of all queues that match, in the background.
+    Purge(Pattern),
     /// Stop a background job where it is.
     Cancel(u64),
 }

@@ -8,7 +8,9 @@ mod address;
 mod admit;
 mod candidate;
 mod claim;
+mod crawls;
 mod dead;
+mod drop;
 mod fields;
 mod jobs;
 mod leases;
@@ -53,9 +55,9 @@ pub(crate) struct FrontierCommand {
     /// The store, such as disk:PATH
     #[arg(long, global = true, value_name = "URL")]
     store: Option<String>,
-    /// The crawl
-    #[arg(long, global = true, value_name = "NAME", default_value = "default")]
-    crawl: String,
+    /// The crawl, `default` unless named
+    #[arg(long, global = true, value_name = "NAME")]
+    crawl: Option<String>,
     /// Print for programs: one JSON object a line
     #[arg(long, global = true)]
     json: bool,
@@ -69,13 +71,16 @@ enum Command {
     Claim(claim::ClaimUrls),
     Settle(settle::SettleLeases),
     Stats(stats::ShowStats),
+    Crawls(crawls::Crawls),
     Queues(queues::Queues),
     Queue(queues::ShowQueue),
     Urls(urls::Urls),
     Url(urls::ShowUrl),
     Leases(leases::Leases),
     Dead(dead::Dead),
+    Drop(drop::DropUrls),
     Steer(steer::SteerCommand),
+    Jobs(jobs::Jobs),
     Replay(replay::Replay),
 }
 
@@ -107,19 +112,25 @@ pub(crate) fn run(command: &FrontierCommand) -> ExitCode {
 impl FrontierCommand {
     /// The subcommand's name, and what came of it.
     fn run(&self) -> (&'static str, Result<Ended, String>) {
-        let at = Address { store: self.store.as_deref(), crawl: &self.crawl };
+        let at = Address {
+            store: self.store.as_deref(),
+            crawl: self.crawl.as_deref().unwrap_or("default"),
+        };
         let mut out = Output::new(self.json);
         let (name, ended) = match &self.command {
             Command::Admit(admit) => ("admit", admit.run(at, &mut out)),
             Command::Claim(claim) => ("claim", claim.run(at, &mut out)),
             Command::Settle(settle) => ("settle", settle.run(at, &mut out)),
             Command::Stats(stats) => ("stats", stats.run(at, &mut out)),
+            Command::Crawls(crawls) => ("crawls", crawls.run(at, &mut out)),
             Command::Queues(queues) => ("queues", queues.run(at, &mut out)),
             Command::Queue(queue) => ("queue", queue.run(at, &mut out)),
             Command::Urls(urls) => ("urls", urls.run(at, &mut out)),
             Command::Url(url) => ("url", url.run(at, &mut out)),
             Command::Leases(leases) => ("leases", leases.run(at, &mut out)),
             Command::Dead(dead) => ("dead", dead.run(at, &mut out)),
+            Command::Drop(drop) => ("drop", drop.run(at, &mut out)),
+            Command::Jobs(jobs) => ("jobs", jobs.run(at, &mut out)),
             Command::Steer(steer) => ("steer", steer.run(at, &mut out)),
             Command::Replay(replay) => ("replay", replay.run(at.store, &mut std::io::stdout().lock())),
         };

@@ -36,7 +36,7 @@ use std::sync::Arc;
 use trapline_core::{Candidate, KEY_BYTES_MAX, Timestamp};
 
 use crate::planted::Planted;
-use crate::report::{Page, Scan, Stats};
+use crate::report::{Page, Query, Scan, Stats};
 use crate::store::{ErrorKind, StoreError};
 use crate::verbs::{Admission, Claimed, CrawlChange, NewCrawl, Settled, Settlement, Steer, Steered, Want};
 use claim::GRANTS_MAX;
@@ -210,6 +210,7 @@ impl Engine {
             CrawlChange::Resume => crawl.resume(),
             CrawlChange::Finish(reason) => crawl.finish(reason),
             CrawlChange::Note(note) => crawl.write_note(note),
+            CrawlChange::Purge(pattern) => return Ok(crawl.purge_all(pattern)),
             CrawlChange::Cancel(job) => affected = u64::from(crawl.cancel_job(job)),
             CrawlChange::Delete => {
                 self.crawls.remove(name);
@@ -239,6 +240,9 @@ impl Engine {
 
     /// See [`Store::scan`](crate::Store::scan).
     pub fn scan(&mut self, crawl: &str, now: Timestamp, scan: &Scan) -> Result<Page, StoreError> {
+        if scan.query == Query::Crawls {
+            return Ok(scan::list_crawls(self.crawls.values(), scan));
+        }
         let crawl = self.crawl(crawl, "scan")?;
         crawl.advance(now);
         Ok(crawl.scan(scan))

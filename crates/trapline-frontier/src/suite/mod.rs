@@ -133,6 +133,8 @@ macro_rules! store_suite_cases {
             crawls {
                 crawls_never_see_each_other,
                 names_are_taken_as_they_are,
+                a_store_lists_its_crawls,
+                attaching_makes_nothing,
                 a_claim_from_any_crawl_takes_turns,
                 a_claim_from_any_crawl_keeps_its_bounds,
                 a_claim_from_any_crawl_passes_over_paused_ones,
@@ -250,6 +252,7 @@ macro_rules! store_suite_cases {
                 a_purge_forgets_what_is_pending,
                 a_purge_by_pattern_forgets_what_matches,
                 a_purge_of_many_goes_on_in_the_background,
+                a_purge_of_the_crawl_forgets_what_matches_everywhere,
                 a_purge_of_everything_holds_at_once,
                 a_purge_leaves_alone_what_came_later,
                 a_purge_leaves_alone_what_was_scheduled_later,

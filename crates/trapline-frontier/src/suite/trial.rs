@@ -305,7 +305,17 @@ impl<'h, H: Harness> Trial<'h, H> {
         notes
     }
 
+    /// The jobs under way.
     pub(super) fn jobs(&self, now: Timestamp) -> Vec<JobReport> {
+        self.all_jobs(now).into_iter().filter(|job| !job.ended).collect()
+    }
+
+    /// The jobs that have ended.
+    pub(super) fn ended_jobs(&self, now: Timestamp) -> Vec<JobReport> {
+        self.all_jobs(now).into_iter().filter(|job| job.ended).collect()
+    }
+
+    fn all_jobs(&self, now: Timestamp) -> Vec<JobReport> {
         self.walk(now, Query::Jobs, 1000, |rows| match rows {
             Rows::Jobs(jobs) => Some(jobs),
             _ => None,

@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use serde_json::json;
 use trapline_core::Request;
-use trapline_frontier::{DeadChange, DeadLetter, DeadLetters, Frontier, Query, Rows, Steer, UrlState};
+use trapline_frontier::{DeadChange, DeadLetter, DeadLetters, Frontier, Query, Rows, Steer};
 
 use super::address::Address;
 use super::output::{Output, Row};
@@ -69,7 +69,7 @@ impl Dead {
             Some(Act::Purge(which)) => (DeadChange::Purge, which),
         };
         let letters = which.letters(&frontier)?;
-        let affected = jobs::steer(&frontier, Steer::Dead(letters, change), &[UrlState::Dead])?;
+        let affected = jobs::steer(&frontier, Steer::Dead(letters, change))?;
         let name = match change {
             DeadChange::Replay => "replayed",
             DeadChange::Purge => "purged",

@@ -103,7 +103,7 @@ enum DeadChangeMessage {
 
 #[derive(Clone, PartialEq, Message)]
 struct CrawlMessage {
-    #[prost(oneof = "CrawlChangeMessage", tags = "1, 2, 3, 4, 5, 6, 7, 8")]
+    #[prost(oneof = "CrawlChangeMessage", tags = "1, 2, 3, 4, 5, 6, 7, 8, 9")]
     change: Option<CrawlChangeMessage>,
 }
 
@@ -125,6 +125,8 @@ enum CrawlChangeMessage {
     Note(NoteMessage),
     #[prost(uint64, tag = "8")]
     Cancel(u64),
+    #[prost(string, tag = "9")]
+    Purge(String),
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -268,6 +270,7 @@ impl From<&CrawlChange> for CrawlChangeMessage {
             CrawlChange::Delete => Self::Delete(true),
             CrawlChange::Note(note) => Self::Note(note.into()),
             CrawlChange::Cancel(job) => Self::Cancel(*job),
+            CrawlChange::Purge(pattern) => Self::Purge(pattern.to_string()),
         }
     }
 }
@@ -293,6 +296,7 @@ impl CrawlChangeMessage {
             Self::Delete(_) => CrawlChange::Delete,
             Self::Note(note) => CrawlChange::Note(note.read()),
             Self::Cancel(job) => CrawlChange::Cancel(job),
+            Self::Purge(pattern) => CrawlChange::Purge(Pattern::new(pattern)),
         })
     }
 }
@@ -332,6 +336,8 @@ pub(super) fn samples() -> Vec<Steer> {
         CrawlChange::Finish(String::new()),
         CrawlChange::Delete,
         CrawlChange::Cancel(0),
+        CrawlChange::Purge(Pattern::new("")),
+        CrawlChange::Purge(Pattern::new("*x*")),
     ];
     crawl.extend(super::settle::sample_notes().into_iter().map(CrawlChange::Note));
     crawl.extend(super::settings::samples().into_iter().map(|settings| {
