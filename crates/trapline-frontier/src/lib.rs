@@ -13,6 +13,7 @@ mod pattern;
 pub mod payload;
 mod planted;
 mod push_pop;
+mod record;
 mod report;
 pub mod script;
 mod settings;
@@ -28,6 +29,7 @@ pub use pattern::Pattern;
 #[cfg(feature = "planted")]
 pub use planted::Fault;
 pub use push_pop::{PushPop, PushPopStore};
+pub use record::{CrawlRecord, QueueRecord, Record, RetiredBy, UrlRecord, UrlStanding};
 pub use report::{
     CrawlReport, CrawlState, DeadLetter, JobReport, LeaseReport, Memory, Note, Page, Query, QueueReport,
     QueueState, Recovered, Rows, Scan, Stats, UrlReport, UrlState,

@@ -8,6 +8,7 @@ use std::time::Duration;
 use trapline_core::{Identity, IdentityKey, Request, Timestamp};
 
 use crate::pattern::Pattern;
+use crate::record::Record;
 use crate::settings::Settings;
 use crate::verbs::{LeaseId, PageRecord};
 
@@ -64,6 +65,10 @@ pub enum Query {
         /// The beginning; empty for all.
         prefix: String,
     },
+    /// All that the crawl remembers but its settings and state, for another frontier to restore: URLs, those of a queue in
+    /// the order in which they would be claimed; queues; notes; and the crawl's counts. A cursor holds as long as the
+    /// crawl is not used for anything else and time stands still: ask for all pages with one `now`.
+    Records,
     /// Background jobs: those under way, and the last ones that have ended.
     Jobs,
 }
@@ -94,6 +99,8 @@ pub enum Rows {
     Dead(Vec<DeadLetter>),
     /// Notes.
     Notes(Vec<Note>),
+    /// Records.
+    Records(Vec<Record>),
     /// Jobs.
     Jobs(Vec<JobReport>),
 }

@@ -22,6 +22,8 @@ mod more;
 mod order;
 mod passing;
 mod queues;
+mod records;
+mod restore;
 mod scan;
 mod serving;
 mod settle;
@@ -191,7 +193,7 @@ impl Engine {
         if let Steer::Crawl(CrawlChange::Create(new)) = steer {
             return self.create(crawl, now, new);
         }
-        let name = crawl;
+        let (name, store) = (crawl, self.store);
         let crawl = self.crawl(name, "steer")?;
         crawl.advance(now);
         let change = match steer {
@@ -210,6 +212,10 @@ impl Engine {
             CrawlChange::Resume => crawl.resume(),
             CrawlChange::Finish(reason) => crawl.finish(reason),
             CrawlChange::Note(note) => crawl.write_note(note),
+            CrawlChange::Restore(records) => {
+                restore::check(store, crawl, &records)?;
+                affected = crawl.restore(records);
+            }
             CrawlChange::Purge(pattern) => return Ok(crawl.purge_all(pattern)),
             CrawlChange::Cancel(job) => affected = u64::from(crawl.cancel_job(job)),
             CrawlChange::Delete => {

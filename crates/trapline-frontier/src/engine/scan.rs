@@ -108,6 +108,7 @@ impl Crawl {
                     &mut cursor,
                 ))
             }
+            Query::Records => Rows::Records(self.records(from, limit, &mut cursor)),
             Query::Jobs => Rows::Jobs(self.job_reports().collect()),
         };
         Page { rows, cursor }

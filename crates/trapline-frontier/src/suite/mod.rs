@@ -37,6 +37,7 @@ pub mod handles;
 pub mod hostile;
 pub mod leases;
 pub mod pages;
+pub mod records;
 pub mod scanning;
 pub mod settling;
 pub mod steering;
@@ -213,6 +214,16 @@ macro_rules! store_suite_cases {
                 a_note_expires_at_its_time,
                 notes_are_found_by_prefix,
                 a_settlement_writes_notes_in_order,
+            }
+            records {
+                records_restored_elsewhere_are_the_same,
+                a_restored_crawl_goes_on_alike,
+                what_is_known_is_not_restored,
+                entries_of_one_url_are_all_restored,
+                a_leased_url_is_restored_as_pending,
+                a_queue_in_use_is_not_restored,
+                a_restored_crawl_survives,
+                restoring_nonsense_is_refused_or_harmless,
             }
             scanning {
                 queues_are_listed_by_state_with_reasons,

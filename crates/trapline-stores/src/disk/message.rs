@@ -4,6 +4,7 @@
 //! given to another meaning. What commands do is not here.
 
 mod candidate;
+mod record;
 mod settings;
 mod settle;
 mod steer;

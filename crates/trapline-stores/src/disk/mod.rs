@@ -29,8 +29,8 @@ use std::time::Instant;
 use async_trait::async_trait;
 use trapline_core::{Candidate, Timestamp};
 use trapline_frontier::{
-    Admission, Claimed, Engine, ErrorKind, Page, Recovered, Scan, Settled, Settlement, Stats, Steer, Steered,
-    Store, StoreError, UrlState, Want,
+    Admission, Claimed, CrawlChange, Engine, ErrorKind, Page, Recovered, Scan, Settled, Settlement, Stats,
+    Steer, Steered, Store, StoreError, UrlState, Want,
 };
 
 use commit::{Commit, Failure};
@@ -349,8 +349,10 @@ impl Store for DiskStore {
 
     async fn steer(&self, crawl: &str, now: Timestamp, steer: Steer) -> Result<Steered, StoreError> {
         let draft = Draft::new(|bytes| message::steer(bytes, crawl, now, &steer));
+        // What is restored can be restored later as well.
+        let restores = matches!(steer, Steer::Crawl(CrawlChange::Restore(_)));
         let verb = |engine: &mut Engine| engine.steer(crawl, now, steer);
-        let how = ("steer", Urgency::Work);
+        let how = ("steer", if restores { Urgency::Admission } else { Urgency::Work });
         let (answer, sequence) =
             self.act(how, (Some(crawl), now), draft, verb, |answer| answers::steered(*answer))?;
         self.promise("steer", sequence).await?;

@@ -46,7 +46,7 @@ struct DoneMessage {
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct VisitMessage {
+pub(super) struct VisitMessage {
     #[prost(uint32, tag = "1")]
     status: u32,
     #[prost(uint64, tag = "2")]
@@ -138,7 +138,7 @@ impl From<&Visit> for VisitMessage {
 }
 
 impl VisitMessage {
-    fn read(self) -> Result<Visit, Unreadable> {
+    pub(super) fn read(self) -> Result<Visit, Unreadable> {
         let Self { status, bytes, etag, last_modified, digest, simhash } = self;
         let status = u16::try_from(status).map_err(|_| Unreadable::Beyond("a status"))?;
         Ok(Visit { status, bytes, etag, last_modified, digest, simhash })
