@@ -6,24 +6,31 @@
 
 mod address;
 mod admit;
+mod bytes;
 mod candidate;
 mod claim;
 mod crawls;
 mod dead;
 mod drop;
+mod export;
 mod fields;
+mod import;
 mod jobs;
 mod leases;
 mod lines;
 mod listing;
 mod moment;
 mod output;
+mod progress;
 mod queues;
 mod replay;
+mod request;
 mod settle;
 mod stats;
 mod steer;
+mod transfer;
 mod urls;
+mod whole_file;
 
 use std::process::ExitCode;
 
@@ -34,6 +41,9 @@ use output::Output;
 
 /// Exit code where the command did its work, and some of what it was given or asked about was not as it should be.
 const COMPLAINTS: u8 = 1;
+/// The note of a crawl that is being imported, in which it is written how far that has come.
+const IMPORT_NOTE: &str = "trapline.import";
+
 /// Exit code where the command could not do its work.
 const TROUBLE: u8 = 2;
 
@@ -81,6 +91,8 @@ enum Command {
     Drop(drop::DropUrls),
     Steer(steer::SteerCommand),
     Jobs(jobs::Jobs),
+    Export(export::Export),
+    Import(import::Import),
     Replay(replay::Replay),
 }
 
@@ -115,6 +127,7 @@ impl FrontierCommand {
         let at = Address {
             store: self.store.as_deref(),
             crawl: self.crawl.as_deref().unwrap_or("default"),
+            is_named: self.crawl.is_some(),
         };
         let mut out = Output::new(self.json);
         let (name, ended) = match &self.command {
@@ -131,6 +144,8 @@ impl FrontierCommand {
             Command::Dead(dead) => ("dead", dead.run(at, &mut out)),
             Command::Drop(drop) => ("drop", drop.run(at, &mut out)),
             Command::Jobs(jobs) => ("jobs", jobs.run(at, &mut out)),
+            Command::Export(export) => ("export", export.run(at, &mut out)),
+            Command::Import(import) => ("import", import.run(at, &mut out)),
             Command::Steer(steer) => ("steer", steer.run(at, &mut out)),
             Command::Replay(replay) => ("replay", replay.run(at.store, &mut std::io::stdout().lock())),
         };

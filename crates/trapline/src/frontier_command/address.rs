@@ -13,6 +13,8 @@ use crate::store_url;
 pub(super) struct Address<'a> {
     pub(super) store: Option<&'a str>,
     pub(super) crawl: &'a str,
+    /// Whether somebody named the crawl, or it is the usual one.
+    pub(super) is_named: bool,
 }
 
 /// So many crawls are named where one is not there.

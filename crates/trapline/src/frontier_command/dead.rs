@@ -7,7 +7,7 @@ use trapline_frontier::{DeadChange, DeadLetter, DeadLetters, Frontier, Query, Ro
 
 use super::address::Address;
 use super::output::{Output, Row};
-use super::{Ended, candidate, jobs, listing, moment};
+use super::{Ended, jobs, listing, moment, request};
 
 /// List, replay or purge dead letters
 ///
@@ -110,6 +110,6 @@ fn row(letter: &DeadLetter) -> Row {
         ("reason", json!(letter.reason)),
         ("at", json!(moment::write(letter.at))),
     ];
-    row.extend(candidate::request(&letter.request));
+    row.extend(request::write(&letter.request));
     row
 }

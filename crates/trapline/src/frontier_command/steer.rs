@@ -160,7 +160,7 @@ impl SteerCrawl {
                 CrawlChange::Finish(self.reason.clone().unwrap_or_else(|| "an operator said so".to_owned()))
             }
             _ => {
-                let expected = "write settings as name=value, or one of pause, resume, finish";
+                let expected = "write settings as name=value, or alone one of pause, resume, finish";
                 let set = |word: &&str| {
                     pair(word, expected).map(|(name, value)| (name.to_owned(), value.to_owned()))
                 };
@@ -176,7 +176,7 @@ fn pair<'a>(word: &'a str, expected: &str) -> Result<(&'a str, &'a str), String>
 
 fn terms(words: &[&str]) -> Result<Terms, String> {
     let expected =
-        "write terms as name=value, or one of retire, reinstate, block=TIME, unblock, purge, delete";
+        "write terms as name=value, or alone one of retire, reinstate, block=TIME, unblock, purge, delete";
     let mut terms = Terms::default();
     for word in words {
         let (name, value) = pair(word, expected)?;

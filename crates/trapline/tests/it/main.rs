@@ -5,4 +5,5 @@ mod folder;
 mod frontier;
 mod operate;
 mod sim;
+mod transfer;
 mod url;

@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use crate::folder::Folder;
 
 /// What a command printed, and its exit code.
-struct Ran {
-    out: String,
-    error: String,
-    code: Option<i32>,
+pub(crate) struct Ran {
+    pub(crate) out: String,
+    pub(crate) error: String,
+    pub(crate) code: Option<i32>,
 }
 
 fn start(folder: &Folder, arguments: &[&str]) -> Child {
@@ -25,7 +25,7 @@ fn start(folder: &Folder, arguments: &[&str]) -> Child {
         .expect("the binary runs")
 }
 
-fn run(folder: &Folder, arguments: &[&str], input: &[u8]) -> Ran {
+pub(crate) fn run(folder: &Folder, arguments: &[&str], input: &[u8]) -> Ran {
     let mut child = start(folder, arguments);
     // A command that refuses its arguments may not read at all.
     let _ = child.stdin.take().expect("it is piped").write_all(input);
@@ -39,7 +39,7 @@ fn run(folder: &Folder, arguments: &[&str], input: &[u8]) -> Ran {
 
 /// Runs a command that must end with this code, and reads what it prints for programs.
 #[track_caller]
-fn ask(folder: &Folder, arguments: &[&str], input: &str, code: i32) -> Vec<Value> {
+pub(crate) fn ask(folder: &Folder, arguments: &[&str], input: &str, code: i32) -> Vec<Value> {
     let ran = run(folder, &[arguments, &["--json"]].concat(), input.as_bytes());
     assert_eq!(ran.code, Some(code), "{}{}", ran.out, ran.error);
     ran.out.lines().map(|line| serde_json::from_str(line).expect("it is JSON")).collect()
