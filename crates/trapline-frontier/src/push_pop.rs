@@ -407,6 +407,20 @@ mod tests {
     }
 
     #[test]
+    fn its_one_crawl_is_listed() {
+        let store = Arc::new(PushPopStore::new(Lifo::default()));
+        let names = || {
+            let crawls = pollster::block_on(crate::frontier::crawls(&*store, at(0))).unwrap();
+            crawls.into_iter().map(|crawl| crawl.name.to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!(names(), [""; 0]);
+        let attach = Frontier::builder("c").attach(store.clone(), at(0));
+        assert_eq!(pollster::block_on(attach).err().map(|error| error.kind()), Some(ErrorKind::NotFound));
+        pollster::block_on(Frontier::builder("c").open_shared(store.clone(), at(0))).unwrap();
+        assert_eq!(names(), ["c"]);
+    }
+
+    #[test]
     fn what_it_cannot_do_it_says() {
         let frontier = open();
         let error =

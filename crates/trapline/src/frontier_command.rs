@@ -50,7 +50,8 @@ const TROUBLE: u8 = 2;
 /// Look after a frontier: what is in it, what goes in and out, and its rules
 ///
 /// A store is named by its URL, such as disk:crawl for the folder `crawl`. It has one or more crawls; commands mean
-/// the one called `default` unless `--crawl` names another. `admit` makes what is not there yet.
+/// the one called `default` unless `--crawl` names another. `admit` and `import` make what is not there yet; other
+/// commands do not.
 ///
 /// Times are written as 2026-05-01T12:00:00Z, or as a duration from now, such as 90s or 2h.
 ///
@@ -60,7 +61,12 @@ const TROUBLE: u8 = 2;
 #[command(after_help = "\
 Examples:
   trapline frontier --store disk:crawl admit < seeds.txt
-  trapline frontier --store disk:crawl stats")]
+  trapline frontier --store disk:crawl crawls
+  trapline frontier --store disk:crawl stats
+  trapline frontier --store disk:crawl queue example.com
+  trapline frontier --store disk:crawl export --output crawl.jsonl
+
+Each command's --help has examples of its own.")]
 pub(crate) struct FrontierCommand {
     /// The store, such as disk:PATH
     #[arg(long, global = true, value_name = "URL")]

@@ -13,8 +13,9 @@ use super::lines::{Line, Lines};
 use super::output::Output;
 use super::{Ended, candidate, complain, moment, progress};
 
-/// How many candidates go to the store at once.
+/// How many candidates go to the store at once, and how many bytes of lines: some have large bodies.
 const BATCH: usize = 1000;
+const BATCH_BYTES: usize = 8 << 20;
 
 /// Remember URLs to be fetched
 ///
@@ -57,9 +58,11 @@ impl Admit {
         let progress = progress::begin(!stdin().is_terminal());
         let mut admit = || -> Result<(), String> {
             let mut batch = Vec::with_capacity(BATCH);
+            let mut batch_bytes = 0;
             loop {
                 let line = lines.next()?;
                 let ended = line.is_none();
+                batch_bytes += lines.line_bytes();
                 if let Some((number, line)) = line {
                     tally.lines += 1;
                     match line.and_then(|line| read(line, &frontier, moment::now())) {
@@ -70,9 +73,11 @@ impl Admit {
                         }
                     }
                 }
-                if batch.len() == BATCH || (ended && !batch.is_empty()) {
+                let is_full = batch.len() == BATCH || batch_bytes >= BATCH_BYTES;
+                if !batch.is_empty() && (is_full || ended) {
                     tally.admit(&frontier, &batch)?;
                     batch.clear();
+                    batch_bytes = 0;
                     progress.set_message(format!("{} lines, {} added", tally.lines, tally.added));
                 }
                 if ended {
