@@ -235,15 +235,43 @@ impl FrontierBuilder {
         self.open_shared(Arc::new(store), now).await
     }
 
-    /// Opens the crawl on a store that others use too.
+    /// Opens the crawl on a store that others use too, and creates it if it is new there.
     pub async fn open_shared(self, store: Arc<dyn Store>, now: Timestamp) -> Result<Frontier, StoreError> {
+        match self.clone().attach(Arc::clone(&store), now).await {
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            attached => return attached,
+        }
         let key = self.key.unwrap_or_else(IdentityKey::draw);
-        let new = NewCrawl { key, partitions: self.partitions, settings: self.settings };
+        let new = NewCrawl { key, partitions: self.partitions, settings: self.settings.clone() };
         store.steer(&self.crawl, now, Steer::Crawl(CrawlChange::Create(new))).await?;
-        // If the crawl was there before, its key is the one that counts.
+        // Somebody else may have been quicker: the crawl's key is the one that counts.
+        self.attach(store, now).await
+    }
+
+    /// Opens the crawl if it is there; if it is not, nothing is made, and the error is of the kind
+    /// [`ErrorKind::NotFound`].
+    pub async fn attach(self, store: Arc<dyn Store>, now: Timestamp) -> Result<Frontier, StoreError> {
         let key = report(&*store, &self.crawl, now).await?.key;
         let preparer = Arc::new(self.preparer.with_key(key));
         Ok(Frontier { store, crawl: Arc::from(self.crawl), preparer })
+    }
+}
+
+/// All crawls of a store, by name, as they stand.
+pub async fn crawls(store: &dyn Store, now: Timestamp) -> Result<Vec<CrawlReport>, StoreError> {
+    let mut scan = Scan::new(Query::Crawls);
+    let mut crawls = Vec::new();
+    loop {
+        // Whichever crawl is asked, there or not.
+        let page = store.scan("", now, &scan).await?;
+        match page.rows {
+            Rows::Crawls(reports) => crawls.extend(reports),
+            _ => return Err(wrong_rows()),
+        }
+        if page.cursor.is_none() {
+            return Ok(crawls);
+        }
+        scan.cursor = page.cursor;
     }
 }
 

@@ -14,6 +14,7 @@ mod pattern;
 pub mod payload;
 mod planted;
 mod push_pop;
+mod record;
 mod report;
 pub mod script;
 mod settings;
@@ -23,13 +24,14 @@ pub mod suite;
 mod verbs;
 
 pub use engine::{BadImage, Engine, Frame, Restore};
-pub use frontier::{Frontier, FrontierBuilder};
+pub use frontier::{Frontier, FrontierBuilder, crawls};
 pub use library::Library;
 pub use memory::MemoryStore;
 pub use pattern::Pattern;
 #[cfg(feature = "planted")]
 pub use planted::Fault;
 pub use push_pop::{PushPop, PushPopStore};
+pub use record::{CrawlRecord, QueueRecord, Record, RetiredBy, UrlRecord, UrlStanding};
 pub use report::{
     CrawlReport, CrawlState, DeadLetter, JobReport, LeaseReport, Memory, Note, Page, Query, QueueReport,
     QueueState, Recovered, Rows, Scan, Stats, UrlReport, UrlState,

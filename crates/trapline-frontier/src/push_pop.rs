@@ -228,6 +228,19 @@ impl<F: PushPop> State<F> {
         self.crawl.as_ref().map(|(_, new, _)| &new.settings)
     }
 
+    fn report(&self) -> Option<CrawlReport> {
+        let (name, new, started) = self.crawl.as_ref()?;
+        Some(CrawlReport {
+            name: Arc::clone(name),
+            key: new.key,
+            partitions: 1,
+            settings: new.settings.clone(),
+            started: *started,
+            state: CrawlState::Running,
+            exhausted: self.is_exhausted(),
+        })
+    }
+
     fn is_exhausted(&self) -> bool {
         self.frontier.is_empty() && self.leases.is_empty() && self.delayed.is_empty()
     }
@@ -288,20 +301,19 @@ impl<F: PushPop> Store for PushPopStore<F> {
     }
 
     async fn scan(&self, crawl: &str, now: Timestamp, scan: &Scan) -> Result<Page, StoreError> {
-        let state = self.state("scan", crawl, now)?;
-        let (Query::Crawl, Some((name, new, started))) = (&scan.query, &state.crawl) else {
-            return Err(unsupported("scan"));
+        let rows = match scan.query {
+            Query::Crawls => Rows::Crawls(self.lock().report().into_iter().collect()),
+            Query::Crawl => {
+                let report = self.state("scan", crawl, now)?.report();
+                let report = report.ok_or_else(|| StoreError::no_crawl("push-pop", "scan", crawl))?;
+                Rows::Crawl(Box::new(report))
+            }
+            _ => {
+                drop(self.state("scan", crawl, now)?);
+                return Err(unsupported("scan"));
+            }
         };
-        let report = CrawlReport {
-            name: Arc::clone(name),
-            key: new.key,
-            partitions: 1,
-            settings: new.settings.clone(),
-            started: *started,
-            state: CrawlState::Running,
-            exhausted: state.is_exhausted(),
-        };
-        Ok(Page { rows: Rows::Crawl(Box::new(report)), cursor: None })
+        Ok(Page { rows, cursor: None })
     }
 
     async fn stats(&self, crawl: &str, now: Timestamp) -> Result<Stats, StoreError> {
@@ -392,6 +404,20 @@ mod tests {
         assert_eq!(claim(&frontier, 69).len(), 0);
         assert_eq!(claim(&frontier, 70)[0].request.url, again[0].request.url);
         assert_eq!(settle(160, &released[0], Outcome::done()), Answer::Done);
+    }
+
+    #[test]
+    fn its_one_crawl_is_listed() {
+        let store = Arc::new(PushPopStore::new(Lifo::default()));
+        let names = || {
+            let crawls = pollster::block_on(crate::frontier::crawls(&*store, at(0))).unwrap();
+            crawls.into_iter().map(|crawl| crawl.name.to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!(names(), [""; 0]);
+        let attach = Frontier::builder("c").attach(store.clone(), at(0));
+        assert_eq!(pollster::block_on(attach).err().map(|error| error.kind()), Some(ErrorKind::NotFound));
+        pollster::block_on(Frontier::builder("c").open_shared(store.clone(), at(0))).unwrap();
+        assert_eq!(names(), ["c"]);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::time::Duration;
 use trapline_core::{Identity, IdentityKey, Request, Timestamp};
 
 use crate::pattern::Pattern;
+use crate::record::Record;
 use crate::settings::Settings;
 use crate::verbs::{LeaseId, PageRecord};
 
@@ -34,6 +35,9 @@ impl Scan {
 pub enum Query {
     /// The crawl itself: one row.
     Crawl,
+    /// All crawls of the store, by name, whichever crawl is asked, there or not. They are told of as they stand: no time
+    /// passes for them.
+    Crawls,
     /// Queues: the named ones (unknown ones are left out), or all, in one state or any.
     Queues {
         /// These, or all.
@@ -61,7 +65,11 @@ pub enum Query {
         /// The beginning; empty for all.
         prefix: String,
     },
-    /// Background jobs.
+    /// All that the crawl remembers but its settings and state, for another frontier to restore: URLs, those of a queue in
+    /// the order in which they would be claimed; queues; notes; and the crawl's counts. A cursor holds as long as the
+    /// crawl is not used for anything else and time stands still: ask for all pages with one `now`.
+    Records,
+    /// Background jobs: those under way, and the last ones that have ended.
     Jobs,
 }
 
@@ -79,6 +87,8 @@ pub struct Page {
 pub enum Rows {
     /// The crawl.
     Crawl(Box<CrawlReport>),
+    /// Crawls.
+    Crawls(Vec<CrawlReport>),
     /// Queues.
     Queues(Vec<QueueReport>),
     /// URLs.
@@ -89,6 +99,8 @@ pub enum Rows {
     Dead(Vec<DeadLetter>),
     /// Notes.
     Notes(Vec<Note>),
+    /// Records.
+    Records(Vec<Record>),
     /// Jobs.
     Jobs(Vec<JobReport>),
 }
@@ -332,6 +344,8 @@ pub struct JobReport {
     pub total: u64,
     /// How many it has changed.
     pub affected: u64,
+    /// Whether it has ended: all was looked at, or it was cancelled on the way.
+    pub ended: bool,
 }
 
 /// The counts of a crawl, cheap at any size.

@@ -9,6 +9,7 @@ use std::time::Duration;
 use trapline_core::{Candidate, Identity, IdentityKey, Request, Terms, Timestamp};
 
 use crate::pattern::Pattern;
+use crate::record::Record;
 use crate::settings::Settings;
 
 /// What became of one candidate.
@@ -368,6 +369,11 @@ pub enum CrawlChange {
     Delete,
     /// Write a note.
     Note(NoteWrite),
+    /// Take over what another frontier remembered, in this order. What is known here stays as it is; what is affected is
+    /// what was not. Limits of the crawl do not hold it up, but its end does.
+    Restore(Vec<Record>),
+    /// Forget the pending URLs of all queues that match, in the background.
+    Purge(Pattern),
     /// Stop a background job where it is.
     Cancel(u64),
 }

@@ -6,23 +6,32 @@
 
 mod address;
 mod admit;
+mod bytes;
 mod candidate;
 mod claim;
+mod crawls;
 mod dead;
+mod drop;
+mod export;
 mod fields;
 mod hold;
+mod import;
 mod jobs;
 mod leases;
 mod lines;
 mod listing;
 mod moment;
 mod output;
+mod progress;
 mod queues;
 mod replay;
+mod request;
 mod settle;
 mod stats;
 mod steer;
+mod transfer;
 mod urls;
+mod whole_file;
 
 use std::process::ExitCode;
 
@@ -33,13 +42,17 @@ use output::Output;
 
 /// Exit code where the command did its work, and some of what it was given or asked about was not as it should be.
 const COMPLAINTS: u8 = 1;
+/// The note of a crawl that is being imported, in which it is written how far that has come.
+const IMPORT_NOTE: &str = "trapline.import";
+
 /// Exit code where the command could not do its work.
 const TROUBLE: u8 = 2;
 
 /// Look after a frontier: what is in it, what goes in and out, and its rules
 ///
 /// A store is named by its URL, such as disk:crawl for the folder `crawl`. It has one or more crawls; commands mean
-/// the one called `default` unless `--crawl` names another. `admit` makes what is not there yet.
+/// the one called `default` unless `--crawl` names another. `admit` and `import` make what is not there yet; other
+/// commands do not.
 ///
 /// Several commands can use a store at once: the first owns its folder, the others go through the socket in it. `hold` owns a
 /// store for as long as it runs. disk:PATH?durability=interval&period=100ms and disk:PATH?durability=explicit let an owner answer before
@@ -53,14 +66,19 @@ const TROUBLE: u8 = 2;
 #[command(after_help = "\
 Examples:
   trapline frontier --store disk:crawl admit < seeds.txt
-  trapline frontier --store disk:crawl stats")]
+  trapline frontier --store disk:crawl crawls
+  trapline frontier --store disk:crawl stats
+  trapline frontier --store disk:crawl queue example.com
+  trapline frontier --store disk:crawl export --output crawl.jsonl
+
+Each command's --help has examples of its own.")]
 pub(crate) struct FrontierCommand {
     /// The store, such as disk:PATH
     #[arg(long, global = true, value_name = "URL")]
     store: Option<String>,
-    /// The crawl
-    #[arg(long, global = true, value_name = "NAME", default_value = "default")]
-    crawl: String,
+    /// The crawl, `default` unless named
+    #[arg(long, global = true, value_name = "NAME")]
+    crawl: Option<String>,
     /// Print for programs: one JSON object a line
     #[arg(long, global = true)]
     json: bool,
@@ -74,13 +92,18 @@ enum Command {
     Claim(claim::ClaimUrls),
     Settle(settle::SettleLeases),
     Stats(stats::ShowStats),
+    Crawls(crawls::Crawls),
     Queues(queues::Queues),
     Queue(queues::ShowQueue),
     Urls(urls::Urls),
     Url(urls::ShowUrl),
     Leases(leases::Leases),
     Dead(dead::Dead),
+    Drop(drop::DropUrls),
     Steer(steer::SteerCommand),
+    Jobs(jobs::Jobs),
+    Export(export::Export),
+    Import(import::Import),
     Hold(hold::Hold),
     Replay(replay::Replay),
 }
@@ -113,19 +136,28 @@ pub(crate) fn run(command: &FrontierCommand) -> ExitCode {
 impl FrontierCommand {
     /// The subcommand's name, and what came of it.
     fn run(&self) -> (&'static str, Result<Ended, String>) {
-        let at = Address { store: self.store.as_deref(), crawl: &self.crawl };
+        let at = Address {
+            store: self.store.as_deref(),
+            crawl: self.crawl.as_deref().unwrap_or("default"),
+            is_named: self.crawl.is_some(),
+        };
         let mut out = Output::new(self.json);
         let (name, ended) = match &self.command {
             Command::Admit(admit) => ("admit", admit.run(at, &mut out)),
             Command::Claim(claim) => ("claim", claim.run(at, &mut out)),
             Command::Settle(settle) => ("settle", settle.run(at, &mut out)),
             Command::Stats(stats) => ("stats", stats.run(at, &mut out)),
+            Command::Crawls(crawls) => ("crawls", crawls.run(at, &mut out)),
             Command::Queues(queues) => ("queues", queues.run(at, &mut out)),
             Command::Queue(queue) => ("queue", queue.run(at, &mut out)),
             Command::Urls(urls) => ("urls", urls.run(at, &mut out)),
             Command::Url(url) => ("url", url.run(at, &mut out)),
             Command::Leases(leases) => ("leases", leases.run(at, &mut out)),
             Command::Dead(dead) => ("dead", dead.run(at, &mut out)),
+            Command::Drop(drop) => ("drop", drop.run(at, &mut out)),
+            Command::Jobs(jobs) => ("jobs", jobs.run(at, &mut out)),
+            Command::Export(export) => ("export", export.run(at, &mut out)),
+            Command::Import(import) => ("import", import.run(at, &mut out)),
             Command::Steer(steer) => ("steer", steer.run(at, &mut out)),
             Command::Hold(hold) => ("hold", hold.run(at, &mut out)),
             Command::Replay(replay) => ("replay", replay.run(at.store, &mut std::io::stdout().lock())),

@@ -3,7 +3,7 @@
 //!
 //! A job passes over all slots that existed when it began. What came later is not its business.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use super::crawl::Crawl;
 use super::moment::Rank;
@@ -21,7 +21,13 @@ const STEP: u32 = 4096;
 pub(super) struct Jobs {
     pub(super) jobs: BTreeMap<u64, Job>,
     pub(super) last: u64,
+    /// What came of the last ones that have ended, the latest last. Those that were done with their first step are not
+    /// among them: their answer said it all. Nor are sweeps, which change nothing that can be seen.
+    pub(super) ended: VecDeque<JobReport>,
 }
+
+/// So many that have ended are remembered.
+const ENDED_MAX: usize = 100;
 
 #[derive(Debug)]
 pub(super) struct Job {
@@ -40,8 +46,8 @@ pub(super) struct Job {
 pub(super) enum Task {
     /// Frees the slots of URLs that are gone with purges and deletions.
     Sweep,
-    /// Forgets the pending URLs of a queue that match.
-    Purge { queue: QueueId, pattern: Pattern },
+    /// Forgets the pending URLs that match, of a queue or all.
+    Purge { queue: Option<QueueId>, pattern: Pattern },
     /// Replays or forgets dead letters, of a queue or all.
     Dead { queue: Option<QueueId>, change: DeadChange },
 }
@@ -91,7 +97,9 @@ impl Crawl {
     /// Takes a step of the oldest job.
     pub(super) fn work(&mut self) {
         let Some((id, mut job)) = self.jobs.jobs.pop_first() else { return };
-        if !self.step(&mut job) {
+        if self.step(&mut job) {
+            self.remember(id, &job);
+        } else {
             self.jobs.jobs.insert(id, job);
         }
     }
@@ -129,14 +137,15 @@ impl Crawl {
                 false
             }
             Task::Purge { queue, pattern } => {
-                let meant = entry.queue == *queue
+                let of = entry.queue;
+                let meant = queue.is_none_or(|queue| queue == of)
                     && state.is_pending()
                     && self.urls.live(id).admitted() <= before
                     && !self.is_gone(id)
                     && pattern.matches(&self.urls.url(id));
                 if meant {
                     self.drop_entry(id);
-                    self.supply(*queue, None);
+                    self.supply(of, None);
                 }
                 meant
             }
@@ -159,24 +168,45 @@ impl Crawl {
     /// Stops a job where it is; answers whether there was one. Sweeping goes on: what it frees is gone already.
     pub(super) fn cancel_job(&mut self, id: u64) -> bool {
         let cancelled = self.jobs.jobs.get(&id).is_some_and(|job| !matches!(job.task, Task::Sweep));
-        if cancelled {
-            self.jobs.jobs.remove(&id);
+        if cancelled && let Some(job) = self.jobs.jobs.remove(&id) {
+            self.remember(id, &job);
         }
         cancelled
     }
 
+    fn remember(&mut self, id: u64, job: &Job) {
+        if matches!(job.task, Task::Sweep) {
+            return;
+        }
+        if self.jobs.ended.len() == ENDED_MAX {
+            self.jobs.ended.pop_front();
+        }
+        let report = JobReport { ended: true, ..self.job_report(id, job) };
+        self.jobs.ended.push_back(report);
+    }
+
+    /// Those that have ended first.
     pub(super) fn job_reports(&self) -> impl Iterator<Item = JobReport> {
-        self.jobs.jobs.iter().map(|(id, job)| JobReport {
-            id: *id,
+        let under_way = self.jobs.jobs.iter().map(|(id, job)| self.job_report(*id, job));
+        self.jobs.ended.iter().cloned().chain(under_way)
+    }
+
+    fn job_report(&self, id: u64, job: &Job) -> JobReport {
+        JobReport {
+            id,
             what: self.describe(&job.task),
             passed: job.passed.into(),
             total: job.total.into(),
             affected: job.affected,
-        })
+            ended: false,
+        }
     }
 
     fn describe(&self, task: &Task) -> String {
-        let of = |queue: &QueueId| format!("of queue {}", self.queues[*queue].key);
+        let of = |queue: &Option<QueueId>| match queue {
+            Some(queue) => format!("of queue {}", self.queues[*queue].key),
+            None => "of all queues".to_owned(),
+        };
         match task {
             Task::Sweep => "free the memory of forgotten URLs".to_owned(),
             Task::Purge { queue, pattern } => {
@@ -184,10 +214,7 @@ impl Crawl {
             }
             Task::Dead { queue, change } => {
                 let verb = if *change == DeadChange::Replay { "replay" } else { "purge" };
-                format!(
-                    "{verb} dead letters {}",
-                    queue.as_ref().map_or_else(|| "of all queues".to_owned(), of)
-                )
+                format!("{verb} dead letters {}", of(queue))
             }
         }
     }

@@ -219,6 +219,16 @@ impl Lines {
         }
     }
 
+    /// The partition whose turn it is.
+    pub(super) fn turn(&self) -> u32 {
+        self.turn as u32
+    }
+
+    /// It is a partition's turn.
+    pub(super) fn set_turn(&mut self, partition: u32) {
+        self.turn = partition as usize % self.lines.len();
+    }
+
     /// Whose turn it is: of the partition whose turn it is, or of the next one that has anybody, among those
     /// allowed.
     pub(super) fn next(&mut self, allowed: Option<&BTreeSet<u32>>) -> Option<Next> {

@@ -25,6 +25,8 @@ mod order;
 mod passing;
 mod payloads;
 mod queues;
+mod records;
+mod restore;
 mod scan;
 mod serving;
 mod settle;
@@ -40,7 +42,7 @@ use trapline_core::{Candidate, Identity, KEY_BYTES_MAX, Timestamp};
 
 use crate::library::Library;
 use crate::planted::Planted;
-use crate::report::{Page, Scan, Stats};
+use crate::report::{Page, Query, Scan, Stats};
 use crate::store::{ErrorKind, StoreError};
 use crate::verbs::{Admission, Claimed, CrawlChange, NewCrawl, Settled, Settlement, Steer, Steered, Want};
 use claim::{GRANTS_MAX, Granted};
@@ -258,7 +260,7 @@ impl Engine {
         if let Steer::Crawl(CrawlChange::Create(new)) = steer {
             return self.create(crawl, now, new);
         }
-        let name = crawl;
+        let (name, store) = (crawl, self.store);
         let crawl = self.crawl(name, "steer")?;
         crawl.advance(now);
         let change = match steer {
@@ -277,6 +279,11 @@ impl Engine {
             CrawlChange::Resume => crawl.resume(),
             CrawlChange::Finish(reason) => crawl.finish(reason),
             CrawlChange::Note(note) => crawl.write_note(note),
+            CrawlChange::Restore(records) => {
+                restore::check(store, crawl, &records)?;
+                affected = crawl.restore(records);
+            }
+            CrawlChange::Purge(pattern) => return Ok(crawl.purge_all(pattern)),
             CrawlChange::Cancel(job) => affected = u64::from(crawl.cancel_job(job)),
             CrawlChange::Delete => {
                 if let Some((name, crawl)) = self.crawls.remove_entry(name)
@@ -310,6 +317,9 @@ impl Engine {
 
     /// See [`Store::scan`](crate::Store::scan).
     pub fn scan(&mut self, crawl: &str, now: Timestamp, scan: &Scan) -> Result<Page, StoreError> {
+        if scan.query == Query::Crawls {
+            return Ok(scan::list_crawls(self.crawls.values(), scan));
+        }
         let crawl = self.crawl(crawl, "scan")?;
         crawl.advance(now);
         Ok(crawl.scan(scan))

@@ -7,6 +7,7 @@
 //! Only pending URLs that are due stand here.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::Arc;
 
 use super::moment::Rank;
@@ -95,7 +96,7 @@ impl Order {
     /// it may be.
     pub(super) fn all(&self, urls: &Urls) -> Option<Vec<EntryId>> {
         let mut all: Vec<EntryId> = self.more.iter().flat_map(|more| more.tree.values().copied()).collect();
-        for (class, first, last) in self.lanes() {
+        for (class, first, last) in self.lane_ends() {
             let (mut before, mut at) = (EntryId::NONE, first);
             while let Some(id) = at.some() {
                 let is_live = urls.state(id) == State::Pending && !urls.live(id).in_tree;
@@ -117,9 +118,8 @@ impl Order {
     }
 
     /// The lanes: their classes, first and last entries.
-    pub(super) fn lanes(&self) -> impl Iterator<Item = (u8, EntryId, EntryId)> {
-        let rest = self.more.iter().flat_map(|more| more.rest.iter().rev());
-        let lanes = std::iter::once(&self.best).chain(rest).filter(|lane| !lane.is_empty());
+    pub(super) fn lane_ends(&self) -> impl Iterator<Item = (u8, EntryId, EntryId)> {
+        let lanes = self.lanes().filter(|lane| !lane.is_empty());
         lanes.map(|lane| (lane.class, lane.first, lane.last))
     }
 
@@ -210,6 +210,38 @@ impl Order {
             Some(id) if spot(setting, urls, id) < *best => Some(id),
             _ => Some(from_tree),
         }
+    }
+
+    /// The URL that stands behind this one, which stands here.
+    pub(super) fn next(&self, setting: Setting, urls: &Urls, id: EntryId) -> Option<EntryId> {
+        let spot_of = |id| spot(setting, urls, id);
+        let here = spot_of(id);
+        let from_lane = if urls.live(id).in_tree {
+            self.lanes().find_map(|lane| {
+                // Nearly all that stand in the tree stand before the lane of their class.
+                let mut next = lane.first.some().filter(|_| lane.class >= here.class);
+                while let Some(id) = next.filter(|id| spot_of(*id) < here) {
+                    next = urls.live(id).after.some();
+                }
+                next
+            })
+        } else {
+            let next_lane = || self.lanes().find(|lane| lane.class > here.class)?.first.some();
+            urls.live(id).after.some().or_else(next_lane)
+        };
+        let tree = self.more.as_ref().map(|more| &more.tree);
+        let from_tree = tree.and_then(|tree| tree.range((Bound::Excluded(here), Bound::Unbounded)).next());
+        match (from_lane, from_tree) {
+            (Some(id), Some((best, _))) if spot_of(id) < *best => Some(id),
+            (from_lane, None) => from_lane,
+            (_, Some((_, id))) => Some(*id),
+        }
+    }
+
+    /// All lanes, the best first.
+    fn lanes(&self) -> impl Iterator<Item = &Lane> {
+        let rest = self.more.iter().flat_map(|more| more.rest.iter().rev());
+        std::iter::once(&self.best).filter(|lane| !lane.is_empty()).chain(rest)
     }
 
     /// The lane of a class, made if there is none.

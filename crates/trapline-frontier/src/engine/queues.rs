@@ -352,6 +352,27 @@ impl Queue {
         may
     }
 
+    /// Its terms but for the group: those that came with candidates, or those that operators set.
+    pub(super) fn terms_by(&self, by_operator: bool) -> Terms {
+        let Some(Rare { terms, .. }) = self.rare() else { return Terms::default() };
+        fn by<T: Copy>(term: Term<T>, by_operator: bool) -> Option<T> {
+            term.value.filter(|_| term.by_operator == by_operator)
+        }
+        Terms {
+            precedence: by(terms.precedence, by_operator),
+            queue_budget: by(terms.queue_budget, by_operator),
+            balance_replenish: by(terms.balance_replenish, by_operator),
+            delay: by(terms.delay, by_operator),
+            concurrency: by(terms.concurrency, by_operator),
+            group: None,
+        }
+    }
+
+    /// Whether an operator set its group, or that it has none.
+    pub(super) fn is_grouped_by_operator(&self) -> bool {
+        self.rare().is_some_and(|rare| rare.terms.group_by_operator)
+    }
+
     /// Forgets all terms; answers whether that changes anything in force.
     pub(super) fn default_terms(&mut self, settings: &Settings) -> TermsChanged {
         let of = |queue: &Self| {

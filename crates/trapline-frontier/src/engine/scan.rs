@@ -23,6 +23,8 @@ impl Crawl {
         let mut cursor = None;
         let rows = match &scan.query {
             Query::Crawl => Rows::Crawl(Box::new(self.report())),
+            // The engine lists them, who has them all.
+            Query::Crawls => Rows::Crawls(vec![self.report()]),
             Query::Queues { keys: Some(keys), state } => {
                 let named = keys.iter().filter_map(|key| self.queues.find(key));
                 let reports = named.map(|id| self.queue_report(id));
@@ -106,6 +108,7 @@ impl Crawl {
                     &mut cursor,
                 ))
             }
+            Query::Records => Rows::Records(self.records(from, limit, &mut cursor)),
             Query::Jobs => Rows::Jobs(self.job_reports().collect()),
         };
         Page { rows, cursor }
@@ -262,6 +265,15 @@ impl Crawl {
         self.urls.weigh(&mut memory);
         memory
     }
+}
+
+/// A page of crawls.
+pub(super) fn list_crawls<'a>(crawls: impl Iterator<Item = &'a Crawl>, scan: &Scan) -> Page {
+    let from = usize::try_from(scan.cursor.unwrap_or(0)).unwrap_or(usize::MAX);
+    let mut cursor = None;
+    let places = (0..).zip(crawls).skip(from);
+    let reports = take_page(places, |crawl| Some(crawl.report()), scan.limit.max(1), &mut cursor);
+    Page { rows: Rows::Crawls(reports), cursor }
 }
 
 /// Takes rows until the page is full or enough was looked at; then says where to go on.

@@ -200,6 +200,20 @@ impl Crawl {
         }
     }
 
+    /// How long a queue has been waiting, or from when on it will be: what orders all queues as they are served, as far
+    /// as that is known.
+    pub(super) fn age_to_be(&self, queue: &Queue) -> Age {
+        if !is_free(queue.base) {
+            return Age::since(queue.freed.max(queue.next_fetch).max(queue.blocked()));
+        }
+        match queue.retired() {
+            Some(Retired::OverBudget(generation)) if generation != self.generation => {
+                queue.age().reconsidered(self.reconsidered[generation as usize])
+            }
+            _ => queue.age(),
+        }
+    }
+
     /// The state the outside sees.
     pub(super) fn state_of(&self, queue: &Queue) -> QueueState {
         let held = queue.group().is_some_and(|group| self.groups[group].next_fetch.at > self.now);

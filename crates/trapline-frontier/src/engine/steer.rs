@@ -9,6 +9,7 @@ use super::jobs::Task;
 use super::moment::Moment;
 use super::queues::{QueueId, QueueTimer, Retired};
 use super::urls::{EntryId, State};
+use crate::pattern::Pattern;
 use crate::report::{CrawlState, UrlState};
 use crate::settings::{SettingError, Settings};
 use crate::verbs::{DeadChange, DeadLetters, QueueChange, Steered, UrlChange};
@@ -56,7 +57,7 @@ impl Crawl {
             }
             QueueChange::Purge(None) => steered = self.purge(id),
             QueueChange::Purge(Some(pattern)) => {
-                steered = self.begin(Task::Purge { queue: id, pattern });
+                steered = self.begin(Task::Purge { queue: Some(id), pattern });
             }
             QueueChange::Delete => steered = self.delete(id),
         }
@@ -117,6 +118,11 @@ impl Crawl {
         self.refresh(id);
         let affected = counts.iter().map(|(_, count)| u64::from(*count)).sum();
         Steered { affected, ..self.begin_sweep() }
+    }
+
+    /// Forgets what matches and is pending, in whatever queue.
+    pub(super) fn purge_all(&mut self, pattern: Pattern) -> Steered {
+        self.begin(Task::Purge { queue: None, pattern })
     }
 
     pub(super) fn steer_url(&mut self, identity: Identity, change: UrlChange) -> Steered {

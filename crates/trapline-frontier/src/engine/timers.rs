@@ -131,6 +131,31 @@ impl Timers {
         self.0.first_key_value().map(|(at, _)| *at)
     }
 
+    /// The entries that will be due from a moment on, in that order, so many at most.
+    pub(super) fn due_from(&mut self, from: Moment, most: usize) -> Vec<EntryId> {
+        let mut due = Vec::new();
+        for (at, instant) in self.0.range_mut(from.at..) {
+            let events = match instant {
+                Instant::One(event) => std::slice::from_ref(event),
+                Instant::Many(list) => {
+                    list.settle();
+                    &list.set[list.taken..]
+                }
+            };
+            let first = if *at == from.at { from.rank } else { 0 };
+            let begin = events.partition_point(|(rank, _)| *rank < first);
+            let entries = events[begin..].iter().filter_map(|(_, event)| match event {
+                Event::Due(entry) => Some(*entry),
+                _ => None,
+            });
+            due.extend(entries.take(most - due.len()));
+            if due.len() == most {
+                break;
+            }
+        }
+        due
+    }
+
     /// Takes the first event, if it happens at `at`.
     pub(super) fn take_at(&mut self, at: Timestamp) -> Option<(Moment, Event)> {
         let mut first = self.0.first_entry().filter(|first| *first.key() == at)?;
@@ -159,6 +184,26 @@ mod tests {
 
     fn at(at: u64, rank: Rank) -> Moment {
         Moment { at: Timestamp::from_millis(at), rank }
+    }
+
+    #[test]
+    fn what_will_be_due_is_told_in_order_from_a_moment_on() {
+        let mut timers = Timers::default();
+        for (ms, rank) in [(20, 7), (10, 5), (10, 3), (30, 9), (10, 4)] {
+            timers.set(at(ms, rank), Event::Due(EntryId(rank as u32)));
+        }
+        timers.set(at(10, 1), Event::Expiry(1));
+        timers.cancel(at(10, 4), Event::Due(EntryId(4)));
+        let due = |timers: &mut Timers, from, most| {
+            timers.due_from(from, most).into_iter().map(|entry| entry.0).collect::<Vec<_>>()
+        };
+        assert_eq!(due(&mut timers, Moment::ZERO, 9), [3, 5, 7, 9]);
+        assert_eq!(due(&mut timers, Moment::ZERO, 2), [3, 5]);
+        assert_eq!(due(&mut timers, at(10, 4), 2), [5, 7]);
+        assert_eq!(due(&mut timers, at(30, 9), 9), [9]);
+        assert_eq!(due(&mut timers, at(30, 10), 9), [0; 0]);
+        assert_eq!(timers.take_at(Timestamp::from_millis(10)), Some((at(10, 1), Event::Expiry(1))));
+        assert_eq!(timers.take_at(Timestamp::from_millis(10)), Some((at(10, 3), Event::Due(EntryId(3)))));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use trapline_core::{Identity, IdentityKey, Request};
 use super::Harness;
 use super::trial::{START, Trial, at, keys, pages, secs};
 use crate::frontier::Frontier;
-use crate::report::{CrawlState, Query, QueueState, Scan, UrlState};
+use crate::report::{CrawlState, Query, QueueState, Rows, Scan, UrlState};
 use crate::store::{ErrorKind, StoreError};
 use crate::verbs::{
     Admission, Answer, Claimed, CrawlChange, DeadChange, DeadLetters, NewCrawl, Outcome, QueueChange,
@@ -54,6 +54,55 @@ pub fn names_are_taken_as_they_are<H: Harness>(mut harness: H) {
         assert_eq!(trial.stats(START).urls_in(UrlState::Pending), number as u64, "{:?}", names[number]);
         assert_eq!(&*trial.report(START).name, names[number]);
     }
+}
+
+/// By name, with their settings, whichever crawl is asked, and page by page.
+pub fn a_store_lists_its_crawls<H: Harness>(mut harness: H) {
+    let store = harness.open();
+    let names = || {
+        let crawls = harness.block_on(crate::frontier::crawls(&*store, START)).expect("crawls are listed");
+        crawls.into_iter().map(|crawl| crawl.name.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(names(), [""; 0]);
+    let trials = ["b", "a", "c"].map(|name| Trial::named(&harness, store.clone(), name, 1, ""));
+    trials[1].set(START, "concurrency", "9");
+    trials[2].steer_crawl(START, CrawlChange::Pause);
+    assert_eq!(names(), ["a", "b", "c"]);
+    for asked in ["a", "c", "nowhere"] {
+        let mut scan = Scan { limit: 1, ..Scan::new(Query::Crawls) };
+        let mut seen = Vec::new();
+        loop {
+            let page = harness.block_on(store.scan(asked, START, &scan)).expect("crawls are listed");
+            let Rows::Crawls(crawls) = page.rows else { panic!("{:?}", page.rows) };
+            assert!(crawls.len() <= 1);
+            seen.extend(crawls);
+            scan.cursor = page.cursor;
+            if page.cursor.is_none() {
+                break;
+            }
+        }
+        assert_eq!(seen, ["a", "b", "c"].map(|name| find(&trials, name).report(START)), "{asked}");
+    }
+    trials[0].steer_crawl(START, CrawlChange::Delete);
+    assert_eq!(names(), ["a", "c"]);
+}
+
+fn find<'t, 'h, H: Harness>(trials: &'t [Trial<'h, H>], name: &str) -> &'t Trial<'h, H> {
+    trials.iter().find(|trial| trial.frontier.crawl() == name).expect("one of them is called so")
+}
+
+/// A crawl that is not there is an error of its own kind, and still not there afterwards.
+pub fn attaching_makes_nothing<H: Harness>(mut harness: H) {
+    let store = harness.open();
+    let attach = |name: &str| harness.block_on(Frontier::builder(name).attach(store.clone(), START));
+    let error = attach("c").err().expect("there is no crawl yet");
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+    assert_eq!(harness.block_on(crate::frontier::crawls(&*store, START)).expect("a list").len(), 0);
+    let trial = Trial::named(&harness, store.clone(), "c", 1, "");
+    trial.add(START, &pages("a", 1));
+    let attached = attach("c").expect("it is there now");
+    let url = harness.block_on(attached.url(START, "http://a.example/1")).expect("a URL");
+    assert_eq!(url.state, UrlState::Pending, "its identities are the crawl's");
 }
 
 fn claim_any<H: Harness>(harness: &H, store: &dyn super::Store, now: u64, want: impl Into<Want>) -> Claimed {

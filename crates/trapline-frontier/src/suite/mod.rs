@@ -37,6 +37,7 @@ pub mod handles;
 pub mod hostile;
 pub mod leases;
 pub mod pages;
+pub mod records;
 pub mod scanning;
 pub mod settling;
 pub mod steering;
@@ -133,6 +134,8 @@ macro_rules! store_suite_cases {
             crawls {
                 crawls_never_see_each_other,
                 names_are_taken_as_they_are,
+                a_store_lists_its_crawls,
+                attaching_makes_nothing,
                 a_claim_from_any_crawl_takes_turns,
                 a_claim_from_any_crawl_keeps_its_bounds,
                 a_claim_from_any_crawl_passes_over_paused_ones,
@@ -212,6 +215,16 @@ macro_rules! store_suite_cases {
                 notes_are_found_by_prefix,
                 a_settlement_writes_notes_in_order,
             }
+            records {
+                records_restored_elsewhere_are_the_same,
+                a_restored_crawl_goes_on_alike,
+                what_is_known_is_not_restored,
+                entries_of_one_url_are_all_restored,
+                a_leased_url_is_restored_as_pending,
+                a_queue_in_use_is_not_restored,
+                a_restored_crawl_survives,
+                restoring_nonsense_is_refused_or_harmless,
+            }
             scanning {
                 queues_are_listed_by_state_with_reasons,
                 reasons_name_a_crawl_that_does_not_run,
@@ -250,6 +263,7 @@ macro_rules! store_suite_cases {
                 a_purge_forgets_what_is_pending,
                 a_purge_by_pattern_forgets_what_matches,
                 a_purge_of_many_goes_on_in_the_background,
+                a_purge_of_the_crawl_forgets_what_matches_everywhere,
                 a_purge_of_everything_holds_at_once,
                 a_purge_leaves_alone_what_came_later,
                 a_purge_leaves_alone_what_was_scheduled_later,

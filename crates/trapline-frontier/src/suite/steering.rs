@@ -239,12 +239,40 @@ pub fn a_purge_of_many_goes_on_in_the_background<H: Harness>(mut harness: H) {
         assert!(seen.iter().all(|report| report.affected <= report.passed));
         assert!(seen.iter().all(|report| report.what.contains("*/odd/*")), "{:?}", seen.first());
         assert!(seen.is_sorted_by_key(|report| (report.passed, report.affected)));
+        let ended = trial.ended_jobs(START);
+        assert_eq!((ended.len(), ended[0].id, ended[0].affected), (1, job, MANY as u64 / 2));
+        assert_eq!(ended[0].passed, ended[0].total);
     }
     let left = trial.known(START, Some("a.example"), None, None, 5000);
     assert_eq!(left.len(), MANY / 2);
     assert!(left.iter().all(|url| !url.request.as_ref().expect("known").url.contains("/odd/")));
     assert_eq!(trial.stats(START).urls_in(UrlState::Pending), MANY as u64 / 2 - 1);
     trial.done(START, &fetched);
+}
+
+/// Of all queues, what matches and is pending: not what is leased, waits for its next visit, or came later.
+pub fn a_purge_of_the_crawl_forgets_what_matches_everywhere<H: Harness>(mut harness: H) {
+    let store = harness.open();
+    let trial = Trial::new(&harness, store, "delay=0");
+    let urls: Vec<_> = ["a", "b", "c"]
+        .iter()
+        .flat_map(|host| [1, 2].map(|n| format!("http://{host}.example/x/{n}")))
+        .collect();
+    trial.add(START, &urls);
+    trial.add(START, &pages("a", 2));
+    let leased = trial.one(START);
+    assert_eq!(leased.request.url, urls[0]);
+    let pattern = || CrawlChange::Purge(Pattern::new("*/x/*"));
+    assert_eq!(trial.steer_crawl(START, pattern()).affected, 5);
+    trial.finish_jobs(START);
+    let left = trial.known(START, None, None, None, 9);
+    let left: Vec<_> = left.iter().map(|url| &*url.request.as_ref().expect("known").url).collect();
+    assert_eq!(left, [&*urls[0], "http://a.example/1", "http://a.example/2"]);
+    trial.add(START, &urls[1..2]);
+    trial.done(START, &leased);
+    assert_eq!(trial.steer_crawl(START, pattern()).affected, 1);
+    assert_eq!(trial.steer_crawl(START, pattern()).affected, 0);
+    assert_eq!(trial.state(START, &urls[0]), UrlState::Done);
 }
 
 /// A purge of everything holds at once, however much there is.
@@ -317,6 +345,8 @@ pub fn a_cancelled_job_stops_where_it_is<H: Harness>(mut harness: H) {
     assert_eq!(trial.stats(START).urls_in(UrlState::Pending), left);
     assert_eq!(trial.queue(START, "a.example").pending, left);
     assert_eq!(trial.steer_crawl(START, CrawlChange::Cancel(job)).affected, 0);
+    let ended = trial.ended_jobs(START);
+    assert_eq!((ended.len(), ended[0].id, ended[0].affected), (1, job, MANY as u64 - left));
 }
 
 /// There is nothing to cancel where no job is.

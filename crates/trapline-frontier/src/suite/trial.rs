@@ -8,6 +8,7 @@ use trapline_core::{Candidate, IdentityKey, Request, Terms, Timestamp};
 use super::{Arc, Harness, Store};
 use crate::frontier::Frontier;
 use crate::pattern::Pattern;
+use crate::record::Record;
 use crate::report::{
     CrawlReport, DeadLetter, JobReport, LeaseReport, Note, Page, Query, QueueReport, QueueState, Rows, Scan,
     Stats, UrlReport, UrlState,
@@ -305,7 +306,30 @@ impl<'h, H: Harness> Trial<'h, H> {
         notes
     }
 
+    /// Everything that a crawl remembers.
+    pub(super) fn records(&self, now: Timestamp, limit: usize) -> Vec<Record> {
+        self.walk(now, Query::Records, limit, |rows| match rows {
+            Rows::Records(records) => Some(records),
+            _ => None,
+        })
+    }
+
+    /// Restores records, and answers how many were not known.
+    pub(super) fn restore(&self, now: Timestamp, records: &[Record]) -> u64 {
+        self.steer_crawl(now, CrawlChange::Restore(records.to_vec())).affected
+    }
+
+    /// The jobs under way.
     pub(super) fn jobs(&self, now: Timestamp) -> Vec<JobReport> {
+        self.all_jobs(now).into_iter().filter(|job| !job.ended).collect()
+    }
+
+    /// The jobs that have ended.
+    pub(super) fn ended_jobs(&self, now: Timestamp) -> Vec<JobReport> {
+        self.all_jobs(now).into_iter().filter(|job| job.ended).collect()
+    }
+
+    fn all_jobs(&self, now: Timestamp) -> Vec<JobReport> {
         self.walk(now, Query::Jobs, 1000, |rows| match rows {
             Rows::Jobs(jobs) => Some(jobs),
             _ => None,

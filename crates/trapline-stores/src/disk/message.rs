@@ -8,6 +8,7 @@ mod candidate;
 pub(crate) mod error;
 pub(crate) mod lease;
 pub(crate) mod logged;
+mod record;
 pub(crate) mod rows;
 pub(crate) mod scan;
 mod settings;

@@ -39,8 +39,8 @@ use std::time::Instant;
 use async_trait::async_trait;
 use trapline_core::{Candidate, Timestamp};
 use trapline_frontier::{
-    Admission, Claimed, Engine, ErrorKind, Page, Recovered, Scan, Settled, Settlement, Stats, Steer, Steered,
-    Store, StoreError, UrlState, Want,
+    Admission, Claimed, CrawlChange, Engine, ErrorKind, Page, Recovered, Scan, Settled, Settlement, Stats,
+    Steer, Steered, Store, StoreError, UrlState, Want,
 };
 
 use commit::{Commit, Failure};
@@ -601,13 +601,20 @@ impl Store for DiskStore {
 
     async fn steer(&self, crawl: &str, now: Timestamp, steer: Steer) -> Result<Steered, StoreError> {
         let message = made(|bytes| logged::steer(bytes, crawl, now, &steer));
+        // What is restored can be restored later as well; its requests are in the message, and once more as texts.
+        let (urgency, bound) = match &steer {
+            Steer::Crawl(CrawlChange::Restore(records)) => {
+                (Urgency::Admission, 2 * bound_of(&message) + 64 * records.len() as u64)
+            }
+            _ => (Urgency::Work, bound_of(&message)),
+        };
         let verb = |engine: &mut Engine| engine.steer(crawl, now, steer);
         let put = |bytes: &mut Vec<u8>, answer: &Steered| {
             bytes.extend_from_slice(&message);
             (0, answers::steered(*answer))
         };
-        let how = ("steer", Urgency::Work);
-        let (answer, sequence) = self.act(how, (Some(crawl), now), bound_of(&message), verb, put)?;
+        let how = ("steer", urgency);
+        let (answer, sequence) = self.act(how, (Some(crawl), now), bound, verb, put)?;
         self.promise("steer", sequence).await?;
         Ok(answer)
     }

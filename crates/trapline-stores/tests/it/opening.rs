@@ -70,6 +70,16 @@ fn what_was_recovered_is_told_with_the_log() {
     assert!(found.took > Duration::ZERO);
 }
 
+/// Whoever only looks leaves the log as it was.
+#[test]
+fn opening_a_crawl_that_is_there_writes_nothing() {
+    let folder = filled(2);
+    for _ in 0..3 {
+        let stats = pollster::block_on(crawl(open(&folder).unwrap()).stats(NOW)).unwrap();
+        assert_eq!(stats.recovered.unwrap().log_position, 3);
+    }
+}
+
 #[test]
 fn a_torn_end_is_cut_wherever_it_is_torn() {
     let whole = filled(3);

@@ -3,7 +3,6 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use trapline_core::Timestamp;
 use trapline_frontier::{ErrorKind, Frontier, Store};
 
 use super::moment;
@@ -14,40 +13,71 @@ use crate::store_url;
 pub(super) struct Address<'a> {
     pub(super) store: Option<&'a str>,
     pub(super) crawl: &'a str,
+    /// Whether somebody named the crawl, or it is the usual one.
+    pub(super) is_named: bool,
 }
 
+/// So many crawls are named where one is not there.
+const NAMED_MAX: usize = 10;
+
 impl<'a> Address<'a> {
-    /// Opens a crawl that is there.
+    /// Opens a crawl that is there. Nothing is made.
     pub(super) fn open(self) -> Result<Frontier, String> {
-        let url = self.url()?;
-        let make = || {
-            let crawl =
-                if self.crawl == "default" { String::new() } else { format!(" --crawl {}", self.crawl) };
-            format!("`trapline frontier --store {url}{crawl} admit` makes it with its first URLs")
-        };
-        if let Some(path) = store_url::folder(url).filter(|path| is_nothing(Path::new(path))) {
-            return Err(format!("there is no store in `{path}`; {}", make()));
-        }
-        let store = store_url::share(url)?;
-        let now = moment::now();
-        match pollster::block_on(store.stats(self.crawl, now)) {
-            Ok(_) => self.enter(store, now),
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                Err(format!("there is no crawl `{}` in {url}; {}", self.crawl, make()))
-            }
-            Err(error) => Err(error.to_string()),
-        }
+        let store = self.store()?;
+        self.enter(&store)
     }
 
     /// Opens a crawl, and makes it and its store if they are not there.
     pub(super) fn open_or_make(self) -> Result<Frontier, String> {
-        let store = store_url::share(self.url()?)?;
-        self.enter(store, moment::now())
+        let store = self.store_or_new()?;
+        let opened = Frontier::builder(self.crawl).open_shared(store, moment::now());
+        pollster::block_on(opened).map_err(|error| error.to_string())
     }
 
-    fn enter(self, store: Arc<dyn Store>, now: Timestamp) -> Result<Frontier, String> {
-        let opened = Frontier::builder(self.crawl).open_shared(store, now);
-        pollster::block_on(opened).map_err(|error| error.to_string())
+    /// Opens a store that is there.
+    pub(super) fn store(self) -> Result<Arc<dyn Store>, String> {
+        let url = self.url()?;
+        if let Some(path) = store_url::folder(url).filter(|path| is_nothing(Path::new(path))) {
+            return Err(format!("there is no store in `{path}`; {}", self.how_to_make(url)));
+        }
+        store_url::share(url)
+    }
+
+    /// Opens a store, and makes it if it is not there.
+    pub(super) fn store_or_new(self) -> Result<Arc<dyn Store>, String> {
+        store_url::share(self.url()?)
+    }
+
+    /// Opens the crawl on its store, if it is there.
+    pub(super) fn enter(self, store: &Arc<dyn Store>) -> Result<Frontier, String> {
+        let attached = Frontier::builder(self.crawl).attach(Arc::clone(store), moment::now());
+        match pollster::block_on(attached) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Err(self.no_crawl(&**store)?),
+            attached => attached.map_err(|error| error.to_string()),
+        }
+    }
+
+    /// What is told where the crawl is not there.
+    fn no_crawl(self, store: &dyn Store) -> Result<String, String> {
+        let url = self.url()?;
+        let crawls = pollster::block_on(trapline_frontier::crawls(store, moment::now()));
+        let crawls = crawls.map_err(|error| error.to_string())?;
+        let mut names: Vec<_> =
+            crawls.iter().take(NAMED_MAX).map(|crawl| format!("`{}`", crawl.name)).collect();
+        if crawls.len() > NAMED_MAX {
+            names.push(format!("{} more", crawls.len() - NAMED_MAX));
+        }
+        let there = match names.len() {
+            0 => "nor any other".to_owned(),
+            1 => format!("there is {}", names[0]),
+            _ => format!("there are {}", names.join(", ")),
+        };
+        Ok(format!("there is no crawl `{}` in {url}; {there}\n  {}", self.crawl, self.how_to_make(url)))
+    }
+
+    fn how_to_make(self, url: &str) -> String {
+        let crawl = if self.crawl == "default" { String::new() } else { format!(" --crawl {}", self.crawl) };
+        format!("`trapline frontier --store {url}{crawl} admit` makes it with its first URLs")
     }
 
     pub(super) fn url(self) -> Result<&'a str, String> {

@@ -1,11 +1,9 @@
 //! `trapline frontier admit`: URLs from standard input into a crawl.
 
 use std::collections::BTreeMap;
-use std::io::{IsTerminal, stderr, stdin};
-use std::time::Duration;
+use std::io::{IsTerminal, stdin};
 
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 use trapline_core::{Candidate, Request, Timestamp};
 use trapline_frontier::{Admission, Frontier};
@@ -13,15 +11,16 @@ use trapline_frontier::{Admission, Frontier};
 use super::address::Address;
 use super::lines::{Line, Lines};
 use super::output::Output;
-use super::{Ended, candidate, complain, moment};
+use super::{Ended, candidate, complain, moment, progress};
 
-/// How many candidates go to the store at once.
+/// How many candidates go to the store at once, and how many bytes of lines: some have large bodies.
 const BATCH: usize = 1000;
+const BATCH_BYTES: usize = 8 << 20;
 
 /// Remember URLs to be fetched
 ///
 /// Reads standard input, one URL a line. A line that begins with `{` is JSON: `url`, and any of `method`, `headers`, `cookies`, `body`,
-/// `metadata`, `priority`, `score`, `depth`, `depth_limit`, `via`, `hop_path`, `redirects`, `retries`, `dont_filter`, `seed`;
+/// `metadata`, `opaque`, `priority`, `score`, `depth`, `depth_limit`, `via`, `hop_path`, `redirects`, `retries`, `dont_filter`, `seed`, `fingerprint`;
 /// `key` (its queue), `class`, `cost`, `improve`; terms for its queue (`precedence`, `queue_budget`, `balance_replenish`, `delay`,
 /// `concurrency`, `group`); and what is known of it, `state` ("done") or `next` (a time).
 ///
@@ -56,12 +55,14 @@ impl Admit {
         lines.wait()?;
         let frontier = at.open_or_make()?;
         let mut tally = Tally::default();
-        let progress = progress();
+        let progress = progress::begin(!stdin().is_terminal());
         let mut admit = || -> Result<(), String> {
             let mut batch = Vec::with_capacity(BATCH);
+            let mut batch_bytes = 0;
             loop {
                 let line = lines.next()?;
                 let ended = line.is_none();
+                batch_bytes += lines.line_bytes();
                 if let Some((number, line)) = line {
                     tally.lines += 1;
                     match line.and_then(|line| read(line, &frontier, moment::now())) {
@@ -72,9 +73,11 @@ impl Admit {
                         }
                     }
                 }
-                if batch.len() == BATCH || (ended && !batch.is_empty()) {
+                let is_full = batch.len() == BATCH || batch_bytes >= BATCH_BYTES;
+                if !batch.is_empty() && (is_full || ended) {
                     tally.admit(&frontier, &batch)?;
                     batch.clear();
+                    batch_bytes = 0;
                     progress.set_message(format!("{} lines, {} added", tally.lines, tally.added));
                 }
                 if ended {
@@ -98,18 +101,6 @@ fn read(line: Line, frontier: &Frontier, now: Timestamp) -> Result<Candidate, St
         Line::Text(url) => frontier.prepare(Request::get(url)).map_err(|error| error.to_string()),
         Line::Json(fields) => candidate::read(fields, Request::get(""), frontier, now),
     }
-}
-
-/// A line on a terminal, nothing elsewhere.
-fn progress() -> ProgressBar {
-    if !stderr().is_terminal() || stdin().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let style =
-        ProgressStyle::with_template("{spinner} {elapsed} {msg}").expect("a template with keys that exist");
-    let progress = ProgressBar::new_spinner().with_style(style);
-    progress.enable_steady_tick(Duration::from_millis(200));
-    progress
 }
 
 impl Tally {

@@ -9,7 +9,7 @@ use trapline_frontier::{Claimed, Lease, Want};
 
 use super::address::Address;
 use super::output::{Output, Row};
-use super::{Ended, candidate, complain, moment};
+use super::{Ended, complain, moment, request};
 
 /// Claim URLs to fetch
 ///
@@ -92,6 +92,6 @@ fn row(lease: &Lease) -> Row {
         ("deadline", json!(moment::write(lease.deadline))),
         ("delivery", json!(lease.delivery)),
     ];
-    row.extend(candidate::request(&lease.request));
+    row.extend(request::write(&lease.request));
     row
 }

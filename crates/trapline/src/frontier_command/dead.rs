@@ -3,11 +3,11 @@
 use clap::{Args, Subcommand};
 use serde_json::json;
 use trapline_core::Request;
-use trapline_frontier::{DeadChange, DeadLetter, DeadLetters, Frontier, Query, Rows, Steer, UrlState};
+use trapline_frontier::{DeadChange, DeadLetter, DeadLetters, Frontier, Query, Rows, Steer};
 
 use super::address::Address;
 use super::output::{Output, Row};
-use super::{Ended, candidate, jobs, listing, moment};
+use super::{Ended, jobs, listing, moment, request};
 
 /// List, replay or purge dead letters
 ///
@@ -69,7 +69,7 @@ impl Dead {
             Some(Act::Purge(which)) => (DeadChange::Purge, which),
         };
         let letters = which.letters(&frontier)?;
-        let affected = jobs::steer(&frontier, Steer::Dead(letters, change), &[UrlState::Dead])?;
+        let affected = jobs::steer(&frontier, Steer::Dead(letters, change))?;
         let name = match change {
             DeadChange::Replay => "replayed",
             DeadChange::Purge => "purged",
@@ -110,6 +110,6 @@ fn row(letter: &DeadLetter) -> Row {
         ("reason", json!(letter.reason)),
         ("at", json!(moment::write(letter.at))),
     ];
-    row.extend(candidate::request(&letter.request));
+    row.extend(request::write(&letter.request));
     row
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 use trapline_core::{Timestamp, parse_duration};
 
-use super::moment;
+use super::{bytes, moment};
 
 /// The fields that were not taken yet.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ impl Fields {
         match self.value(name) {
             None => Ok(false),
             Some(Value::Bool(flag)) => Ok(flag),
-            Some(value) => Err(format!("`{name}` is {value}, and should be true or false")),
+            Some(value) => Err(format!("`{name}` is {}, and should be true or false", brief(&value))),
         }
     }
 
@@ -53,7 +53,7 @@ impl Fields {
         let number = value.as_i64().map(i128::from).or_else(|| value.as_u64().map(i128::from));
         match number.and_then(|number| N::try_from(number).ok()) {
             Some(number) => Ok(Some(number)),
-            None => Err(format!("`{name}` is {value}, and should be a whole number that fits")),
+            None => Err(format!("`{name}` is {}, and should be a whole number that fits", brief(&value))),
         }
     }
 
@@ -71,7 +71,7 @@ impl Fields {
         match self.value(name) {
             None => Ok(Vec::new()),
             Some(Value::Array(values)) => Ok(values),
-            Some(value) => Err(format!("`{name}` is {value}, and should be a list")),
+            Some(value) => Err(format!("`{name}` is {}, and should be a list", brief(&value))),
         }
     }
 
@@ -87,7 +87,70 @@ impl Fields {
                 object.into_iter().map(|(key, value)| Ok((key, text(name, value)?))).collect()
             }
             Some(Value::Array(values)) => values.into_iter().map(|value| pair(name, value)).collect(),
-            Some(value) => Err(format!("`{name}` is {value}, and should be an object or a list of pairs")),
+            Some(value) => {
+                Err(format!("`{name}` is {}, and should be an object or a list of pairs", brief(&value)))
+            }
+        }
+    }
+
+    /// The same with values that may be bytes.
+    pub(super) fn byte_pairs(&mut self, name: &'static str) -> Result<Vec<(String, Vec<u8>)>, String> {
+        let pairs = match self.value(name) {
+            None => return Ok(Vec::new()),
+            Some(Value::Object(object)) => {
+                object.into_iter().map(|(key, value)| Value::Array(vec![Value::String(key), value])).collect()
+            }
+            Some(Value::Array(pairs)) => pairs,
+            Some(value) => {
+                return Err(format!(
+                    "`{name}` is {}, and should be an object or a list of pairs",
+                    brief(&value)
+                ));
+            }
+        };
+        let pairs = pairs.into_iter().map(|pair| {
+            let (key, value) = split_pair(name, pair)?;
+            Ok((text(name, key)?, bytes_of(name, value)?))
+        });
+        pairs.collect()
+    }
+
+    /// Bytes: a text, or `{"hex":"00ff"}`.
+    pub(super) fn bytes(&mut self, name: &'static str) -> Result<Option<Vec<u8>>, String> {
+        self.value(name).map(|value| bytes_of(name, value)).transpose()
+    }
+
+    /// Another object.
+    pub(super) fn object(&mut self, name: &'static str) -> Result<Option<Self>, String> {
+        match self.value(name) {
+            None => Ok(None),
+            Some(Value::Object(object)) => Ok(Some(object.into())),
+            Some(value) => Err(format!("`{name}` is {}, and should be an object", brief(&value))),
+        }
+    }
+
+    /// Whether a field is there that was not taken yet.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.rest.contains_key(name)
+    }
+
+    /// What was not taken, as it is.
+    pub(super) fn into_rest(self) -> Map<String, Value> {
+        self.rest
+    }
+
+    /// A time to the millisecond: as people write it, or the milliseconds since 1970.
+    pub(super) fn instant(&mut self, name: &'static str) -> Result<Option<Timestamp>, String> {
+        match self.value(name) {
+            None => Ok(None),
+            Some(value) => match (value.as_u64(), value.as_str().and_then(moment::read_utc)) {
+                (Some(millis), _) => Ok(Some(Timestamp::from_millis(millis))),
+                (None, Some(at)) => Ok(Some(at)),
+                (None, None) => Err(format!(
+                    "`{name}` is {}, and should be a time such as \"2026-05-01T12:00:00.000Z\", or milliseconds since 1970",
+                    brief(&value)
+                )),
+            },
         }
     }
 
@@ -96,7 +159,7 @@ impl Fields {
         let object = match self.value(name) {
             None => return Ok(BTreeMap::new()),
             Some(Value::Object(object)) => object,
-            Some(value) => return Err(format!("`{name}` is {value}, and should be an object")),
+            Some(value) => return Err(format!("`{name}` is {}, and should be an object", brief(&value))),
         };
         let lists = object.into_iter().map(|(key, value)| {
             let values = if let Value::Array(values) = value { values } else { vec![value] };
@@ -124,17 +187,38 @@ impl From<Map<String, Value>> for Fields {
 fn text(name: &str, value: Value) -> Result<String, String> {
     match value {
         Value::String(text) => Ok(text),
-        value => Err(format!("`{name}` has {value}, where a text should be")),
+        value => Err(format!("`{name}` has {}, where a text should be", brief(&value))),
     }
 }
 
 fn pair(name: &str, value: Value) -> Result<(String, String), String> {
+    let (key, value) = split_pair(name, value)?;
+    Ok((text(name, key)?, text(name, value)?))
+}
+
+fn split_pair(name: &str, value: Value) -> Result<(Value, Value), String> {
     match value {
         Value::Array(pair) => match <[Value; 2]>::try_from(pair) {
-            Ok([key, value]) => Ok((text(name, key)?, text(name, value)?)),
+            Ok([key, value]) => Ok((key, value)),
             Err(_) => Err(format!("`{name}` has something in it that is not a pair")),
         },
-        value => Err(format!("`{name}` has {value}, where a pair should be")),
+        value => Err(format!("`{name}` has {}, where a pair should be", brief(&value))),
+    }
+}
+
+fn bytes_of(name: &str, value: Value) -> Result<Vec<u8>, String> {
+    let told = if value.is_string() { String::new() } else { brief(&value) };
+    bytes::read(value)
+        .ok_or_else(|| format!("`{name}` has {told}, where a text or {{\"hex\":\"00ff\"}} should be"))
+}
+
+/// As much of a value as a message can bear.
+pub(super) fn brief(value: &Value) -> String {
+    const CHARS: usize = 80;
+    let text = value.to_string();
+    match text.char_indices().nth(CHARS) {
+        None => text,
+        Some((end, _)) => format!("{}…", &text[..end]),
     }
 }
 

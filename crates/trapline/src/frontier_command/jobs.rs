@@ -1,22 +1,67 @@
-//! Work over many URLs that a store does in the background: waited for here, because a stopped store does it only
-//! while somebody uses it.
+//! `trapline frontier jobs`: work over many URLs that a store does in the background. Commands that begin such work wait
+//! for it here, because a stopped store does it only while somebody uses it.
 
-use trapline_frontier::{Frontier, Query, Rows, Scan, Steer, UrlState};
+use clap::Args;
+use serde_json::json;
+use trapline_frontier::{Frontier, JobReport, Query, Rows, Steer};
 
-use super::moment;
+use super::address::Address;
+use super::output::{Output, Row};
+use super::{Ended, listing, moment};
+
+/// List background work: purges by pattern, and what is done to many dead letters
+///
+/// Shows what is under way and the last jobs that have ended, with how many URLs each has changed. Work goes on with every command.
+#[derive(Args)]
+#[command(after_help = "\
+Example:
+  trapline frontier --store disk:crawl jobs")]
+pub(super) struct Jobs {}
+
+const COLUMNS: [&str; 6] = ["id", "ended", "passed", "total", "affected", "what"];
 
 /// Rounds without progress after which a job is left to others.
 const PATIENCE: u32 = 1000;
 
-/// Steers, and waits for the work to be done. Answers how many URLs it concerned: those that are no longer in one of
-/// these states, where the store cannot say at once.
-pub(super) fn steer(frontier: &Frontier, steer: Steer, leave: &[UrlState]) -> Result<u64, String> {
-    let before = count(frontier, leave)?;
+impl Jobs {
+    #[expect(clippy::unused_self, reason = "commands are run alike, whether they have arguments or not")]
+    pub(super) fn run(&self, at: Address<'_>, out: &mut Output) -> Result<Ended, String> {
+        let rows: Vec<_> = reports(&at.open()?)?.iter().map(row).collect();
+        out.rows(&COLUMNS, &rows);
+        if rows.is_empty() {
+            out.say("no jobs");
+        }
+        Ok(Ended::Well)
+    }
+}
+
+fn row(job: &JobReport) -> Row {
+    vec![
+        ("id", json!(job.id)),
+        ("what", json!(job.what)),
+        ("ended", json!(job.ended)),
+        ("passed", json!(job.passed)),
+        ("total", json!(job.total)),
+        ("affected", json!(job.affected)),
+    ]
+}
+
+/// Steers, and waits for the work to be done. Answers how many URLs it concerned.
+pub(super) fn steer(frontier: &Frontier, steer: Steer) -> Result<u64, String> {
     let steered =
         pollster::block_on(frontier.steer(moment::now(), steer)).map_err(|error| error.to_string())?;
     let Some(job) = steered.job else { return Ok(steered.affected) };
     let (mut passed, mut patience) = (0, PATIENCE);
-    while let Some(now_passed) = passed_by(frontier, job)? {
+    loop {
+        // Asking lets them go on.
+        let jobs = reports(frontier)?;
+        let under_way = || jobs.iter().filter(|report| !report.ended);
+        if !under_way().any(|report| report.id == job) {
+            // What only frees memory is not remembered: the answer said what it was about.
+            let ended = jobs.iter().find(|report| report.id == job);
+            return Ok(ended.map_or(steered.affected, |report| report.affected));
+        }
+        let now_passed = under_way().map(|report| report.passed).sum::<u64>();
         patience = if now_passed == passed { patience - 1 } else { PATIENCE };
         passed = now_passed;
         if patience == 0 {
@@ -25,18 +70,15 @@ pub(super) fn steer(frontier: &Frontier, steer: Steer, leave: &[UrlState]) -> Re
             ));
         }
     }
-    Ok(before.saturating_sub(count(frontier, leave)?))
 }
 
-/// How many URLs all jobs up to this one have looked at; None once it is done. Asking lets them go on.
-fn passed_by(frontier: &Frontier, job: u64) -> Result<Option<u64>, String> {
-    let page = pollster::block_on(frontier.scan(moment::now(), &Scan::new(Query::Jobs)));
-    let Rows::Jobs(jobs) = page.map_err(|error| error.to_string())?.rows else { return Ok(None) };
-    let is_there = jobs.iter().any(|report| report.id == job);
-    Ok(is_there.then(|| jobs.iter().map(|report| report.passed).sum()))
-}
-
-fn count(frontier: &Frontier, states: &[UrlState]) -> Result<u64, String> {
-    let stats = pollster::block_on(frontier.stats(moment::now())).map_err(|error| error.to_string())?;
-    Ok(states.iter().map(|state| stats.urls_in(*state)).sum())
+fn reports(frontier: &Frontier) -> Result<Vec<JobReport>, String> {
+    let mut reports = Vec::new();
+    listing::each_page(frontier, Query::Jobs, |rows| {
+        if let Rows::Jobs(jobs) = rows {
+            reports.extend(jobs);
+        }
+        true
+    })?;
+    Ok(reports)
 }

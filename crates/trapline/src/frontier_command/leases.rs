@@ -7,9 +7,11 @@ use trapline_frontier::{LeaseReport, Query, Rows};
 use super::Ended;
 use super::address::Address;
 use super::output::{Output, Row};
-use super::{listing, moment};
+use super::{listing, moment, request};
 
 /// List the leases that are out
+///
+/// By their ids, which are given in the order of the grants. `--json` tells the request too, as `claim` does.
 #[derive(Args)]
 #[command(after_help = "\
 Example:
@@ -36,12 +38,14 @@ impl Leases {
 }
 
 fn row(lease: &LeaseReport) -> Row {
-    vec![
+    let mut row = vec![
         ("id", json!(lease.id.0)),
         ("url", json!(lease.request.url)),
         ("key", json!(&*lease.key)),
         ("granted", json!(moment::write(lease.granted))),
         ("deadline", json!(moment::write(lease.deadline))),
         ("delivery", json!(lease.delivery)),
-    ]
+    ];
+    row.extend(request::write(&lease.request));
+    row
 }

@@ -7,10 +7,20 @@ use super::fields::Fields;
 /// The longest line that is read: a request with a large body fits, a file that has no lines does not.
 const LINE_BYTES_MAX: u64 = 16 << 20;
 
+/// FNV-1a: not against a forger, only against a mistake.
+const FNV_START: u64 = 0xcbf2_9ce4_8422_2325;
+const FNV_PRIME: u64 = 0x0100_0000_01b3;
+
 /// The lines of some input, counted from 1. Blank ones are passed over.
 pub(super) struct Lines<R> {
     input: BufReader<R>,
+    /// What messages call it.
+    name: String,
+    /// The longest line that is read.
+    bytes_max: u64,
     number: u64,
+    line_bytes: usize,
+    hash: u64,
 }
 
 /// What a line says.
@@ -25,27 +35,47 @@ pub(super) type Numbered = (u64, Result<Line, String>);
 
 impl<R: Read> Lines<R> {
     pub(super) fn new(input: R) -> Self {
-        Self { input: BufReader::with_capacity(1 << 16, input), number: 0 }
+        Self::of(input, "standard input".to_owned(), LINE_BYTES_MAX)
+    }
+
+    /// The lines of an input that is called so, up to a length.
+    pub(super) fn of(input: R, name: String, bytes_max: u64) -> Self {
+        let input = BufReader::with_capacity(1 << 16, input);
+        Self { input, name, bytes_max, number: 0, line_bytes: 0, hash: FNV_START }
+    }
+
+    /// How long the line was that was read last.
+    pub(super) fn line_bytes(&self) -> usize {
+        self.line_bytes
+    }
+
+    /// A hash of all lines that were read, to recognize a file by.
+    pub(super) fn hash(&self) -> u64 {
+        self.hash
     }
 
     /// Waits until there is something to read, or an end of it. A store that is opened only then can be given the
     /// answers of a command that holds it until it answers.
     pub(super) fn wait(&mut self) -> Result<(), String> {
-        self.input.fill_buf().map(drop).map_err(|error| cannot_read(&error))
+        self.input.fill_buf().map(drop).map_err(|error| cannot_read(&self.name, &error))
     }
 
     /// The next line with its number, read or with what is wrong with it; None at the end.
     pub(super) fn next(&mut self) -> Result<Option<Numbered>, String> {
         loop {
             let mut line = Vec::new();
-            let mut bounded = (&mut self.input).take(LINE_BYTES_MAX);
-            if bounded.read_until(b'\n', &mut line).map_err(|error| cannot_read(&error))? == 0 {
+            let cannot_read = |error| cannot_read(&self.name, &error);
+            let mut bounded = (&mut self.input).take(self.bytes_max);
+            if bounded.read_until(b'\n', &mut line).map_err(cannot_read)? == 0 {
                 return Ok(None);
             }
             self.number += 1;
-            if line.len() as u64 == LINE_BYTES_MAX && line.last() != Some(&b'\n') {
-                self.input.skip_until(b'\n').map_err(|error| cannot_read(&error))?;
-                let problem = format!("it is longer than {LINE_BYTES_MAX} bytes");
+            self.line_bytes = line.len();
+            self.hash =
+                line.iter().fold(self.hash, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(FNV_PRIME));
+            if line.len() as u64 == self.bytes_max && line.last() != Some(&b'\n') {
+                self.input.skip_until(b'\n').map_err(cannot_read)?;
+                let problem = format!("it is longer than {} bytes", self.bytes_max);
                 return Ok(Some((self.number, Err(problem))));
             }
             let line = match std::str::from_utf8(&line) {
@@ -63,8 +93,8 @@ fn read(line: &str) -> Result<Line, String> {
     if line.starts_with('{') { Fields::read(line).map(Line::Json) } else { Ok(Line::Text(line.to_owned())) }
 }
 
-fn cannot_read(error: &io::Error) -> String {
-    format!("cannot read standard input: {error}")
+fn cannot_read(name: &str, error: &io::Error) -> String {
+    format!("cannot read {name}: {error}")
 }
 
 #[cfg(test)]

@@ -32,7 +32,8 @@ pub(super) fn read(text: &str, now: Timestamp) -> Result<Timestamp, String> {
     })
 }
 
-fn read_utc(text: &str) -> Option<Timestamp> {
+/// Reads `2026-05-01T12:00:00Z`, with or without fractions of a second.
+pub(super) fn read_utc(text: &str) -> Option<Timestamp> {
     let (date, time) = text.strip_suffix('Z')?.split_once('T')?;
     let (time, fraction) = time.split_once('.').unwrap_or((time, "0"));
     let [year, month, day] = numbers(date, '-')?;

@@ -73,8 +73,7 @@ impl Output {
 
     /// Prints one JSON object, whatever was asked for.
     pub(super) fn object(&mut self, row: &Row) {
-        let pairs: Vec<_> = row.iter().map(|(name, value)| format!("\"{name}\":{value}")).collect();
-        self.line(&format!("{{{}}}", pairs.join(",")));
+        self.line(&as_object(row));
     }
 
     /// Prints a sentence, for people only.
@@ -107,6 +106,12 @@ impl Output {
             }
         }
     }
+}
+
+/// A row as a JSON object.
+pub(super) fn as_object(row: &Row) -> String {
+    let pairs: Vec<_> = row.iter().map(|(name, value)| format!("\"{name}\":{value}")).collect();
+    format!("{{{}}}", pairs.join(","))
 }
 
 fn cell_of(row: &Row, column: &str) -> String {

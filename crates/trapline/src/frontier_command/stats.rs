@@ -16,7 +16,7 @@ use super::output::Output;
 /// bytes. Cheap at any size.
 #[derive(Args)]
 #[command(after_help = "\
-Example:
+Examples:
   trapline frontier --store disk:crawl stats
   trapline frontier --store disk:crawl stats --json | jq .urls.pending")]
 pub(super) struct ShowStats {}

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use clap::{Args, Subcommand};
 use serde_json::json;
 use trapline_core::{NO_BUDGET, Terms, Timestamp, parse_duration};
-use trapline_frontier::{CrawlChange, Frontier, Pattern, Query, QueueChange, Rows, Steer, UrlState};
+use trapline_frontier::{CrawlChange, Frontier, Pattern, QueueChange, Steer};
 
 use super::address::Address;
 use super::output::Output;
-use super::{Ended, complain, jobs, listing, moment};
+use super::{Ended, complain, drop, jobs, moment};
 
 /// Change a queue or the crawl, in force for the very next claim
 #[derive(Args)]
@@ -75,9 +75,6 @@ struct SteerCrawl {
     reason: Option<String>,
 }
 
-/// How many URLs a dry run shows.
-const SHOWN: usize = 20;
-
 impl SteerCommand {
     pub(super) fn run(&self, at: Address<'_>, out: &mut Output) -> Result<Ended, String> {
         match &self.target {
@@ -103,7 +100,7 @@ impl SteerQueue {
             ));
         }
         let steer = Steer::Queue(self.key.clone(), change);
-        let affected = jobs::steer(&frontier, steer, &UrlState::ALL)?;
+        let affected = jobs::steer(&frontier, steer)?;
         out.card(&vec![
             ("queue", json!(self.key)),
             ("change", json!(self.change.join(" "))),
@@ -131,17 +128,7 @@ impl SteerQueue {
     /// What a purge would forget.
     fn show(&self, frontier: &Frontier, out: &mut Output) -> Result<Ended, String> {
         let pattern = self.pattern.as_deref().map(Pattern::new);
-        let query = Query::Urls { key: Some(self.key.clone()), pattern, state: Some(UrlState::Pending) };
-        let (mut count, mut shown) = (0_usize, Vec::new());
-        listing::each_page(frontier, query, |rows| {
-            if let Rows::Urls(urls) = rows {
-                count += urls.len();
-                let room = SHOWN - shown.len();
-                let some = urls.into_iter().filter_map(|url| url.request).take(room);
-                shown.extend(some.map(|request| request.url.clone()));
-            }
-            true
-        })?;
+        let (count, shown) = drop::would_drop(frontier, Some(&self.key), pattern, drop::SHOWN)?;
         out.card(&vec![
             ("queue", json!(self.key)),
             ("would_forget", json!(count)),
@@ -173,7 +160,7 @@ impl SteerCrawl {
                 CrawlChange::Finish(self.reason.clone().unwrap_or_else(|| "an operator said so".to_owned()))
             }
             _ => {
-                let expected = "write settings as name=value, or one of pause, resume, finish";
+                let expected = "write settings as name=value, or alone one of pause, resume, finish";
                 let set = |word: &&str| {
                     pair(word, expected).map(|(name, value)| (name.to_owned(), value.to_owned()))
                 };
@@ -189,7 +176,7 @@ fn pair<'a>(word: &'a str, expected: &str) -> Result<(&'a str, &'a str), String>
 
 fn terms(words: &[&str]) -> Result<Terms, String> {
     let expected =
-        "write terms as name=value, or one of retire, reinstate, block=TIME, unblock, purge, delete";
+        "write terms as name=value, or alone one of retire, reinstate, block=TIME, unblock, purge, delete";
     let mut terms = Terms::default();
     for word in words {
         let (name, value) = pair(word, expected)?;

@@ -6,7 +6,7 @@ use trapline_frontier::{PageRecord, Pattern, Query, Rows, UrlReport, UrlState};
 
 use super::address::Address;
 use super::output::{Output, Row};
-use super::{Ended, candidate, listing, moment};
+use super::{Ended, listing, moment, request};
 
 /// List URLs
 ///
@@ -83,7 +83,7 @@ fn row(url: &UrlReport, asked: Option<&str>) -> Row {
         ("due", listing::time(url.due)),
         ("page", url.page.as_deref().map_or(Value::Null, page)),
     ]);
-    row.extend(candidate::request(request));
+    row.extend(request::write(request));
     row
 }
 

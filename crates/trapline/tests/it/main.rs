@@ -6,4 +6,5 @@ mod frontier;
 mod operate;
 mod sharing;
 mod sim;
+mod transfer;
 mod url;

@@ -248,9 +248,21 @@ fn what_is_not_there_is_told_and_not_made() {
         &folder,
         &["--crawl", "other", "claim"],
         &format!(
-            "claim: there is no crawl `other` in {url}; `trapline frontier --store {url} --crawl other admit` makes it with its first URLs"
+            "claim: there is no crawl `other` in {url}; there is `default`\n  \
+             `trapline frontier --store {url} --crawl other admit` makes it with its first URLs"
         ),
     );
+    ask(&folder, &["--crawl", "second", "admit"], "http://a.example/\nhttp://b.example/\n", 0);
+    for command in
+        [&["stats"][..], &["queues"], &["urls"], &["leases"], &["dead"], &["steer", "crawl", "pause"]]
+    {
+        let ran = run(&folder, &[&["--crawl", "defualt"], command].concat(), b"");
+        let told = format!("there is no crawl `defualt` in {url}; there are `default`, `second`\n");
+        assert!(ran.error.contains(&told) && ran.code == Some(2), "{command:?}: {}", ran.error);
+    }
+    let crawls = ask(&folder, &["crawls"], "", 0);
+    let told: Vec<_> = crawls.iter().map(|crawl| (&crawl["crawl"], &crawl["pending"])).collect();
+    assert_eq!(told, [(&json!("default"), &json!(1)), (&json!("second"), &json!(2))]);
     let output = Command::new(env!("CARGO_BIN_EXE_trapline")).args(["frontier", "stats"]).output().unwrap();
     assert_eq!(
         String::from_utf8_lossy(&output.stderr),
@@ -269,6 +281,43 @@ fn work_over_more_urls_than_a_step_is_waited_for() {
     assert_eq!(ask(&folder, &["urls"], "", 0).len(), 20_000);
     ask(&folder, &["steer", "queue", "a.example", "delete"], "", 0);
     assert_eq!(ask(&folder, &["stats"], "", 0)[0]["urls"]["pending"], 0);
+}
+
+#[test]
+fn pending_urls_are_dropped_by_pattern_once_a_dry_run_has_shown_which() {
+    let folder = Folder::new("drop");
+    let urls: String = (0..9_000).map(|n| format!("http://{}.example/{}/{n}\n", n % 2, n % 3)).collect();
+    ask(&folder, &["admit"], &urls, 0);
+    let pending = || ask(&folder, &["stats"], "", 0)[0]["urls"]["pending"].clone();
+    let drop = ["drop", "--pattern", "*/2/*"];
+
+    let dry = &ask(&folder, &[&drop[..], &["--dry-run", "--show", "2"]].concat(), "", 0)[0];
+    assert_eq!(dry["would_forget"], 3_000);
+    assert_eq!(dry["among_them"], json!(["http://0.example/2/2", "http://1.example/2/5"]));
+    assert_eq!(pending(), 9_000, "a dry run changes nothing");
+    let told = run(&folder, &["drop", "--pattern", "*/2/2", "--queue", "0.example", "--dry-run"], b"");
+    assert_eq!(
+        told.out,
+        "crawl         default\nqueue         0.example\npattern       */2/2\nwould forget  1\n\
+         among them    http://0.example/2/2\n"
+    );
+
+    let dropped = &ask(&folder, &[&drop[..], &["--queue", "1.example"]].concat(), "", 0)[0];
+    assert_eq!((&dropped["forgotten"], pending()), (&json!(1_500), json!(7_500)));
+    assert_eq!(ask(&folder, &drop, "", 0)[0]["forgotten"], 1_500);
+    assert_eq!(ask(&folder, &drop, "", 1)[0]["forgotten"], 0);
+    let jobs = ask(&folder, &["jobs"], "", 0);
+    let told: Vec<_> = jobs.iter().map(|job| (&job["ended"], &job["affected"])).collect();
+    assert_eq!(
+        told,
+        [(&json!(true), &json!(1_500)), (&json!(true), &json!(1_500)), (&json!(true), &json!(0))]
+    );
+    assert_eq!(jobs[1]["what"], "purge pending URLs of all queues that match */2/*");
+    check_trouble(
+        &folder,
+        &["drop", "--pattern", "*", "--queue", "2.example"],
+        "drop: nobody knows a queue `2.example` in crawl `default`; `trapline frontier queues` lists those there are",
+    );
 }
 
 #[test]

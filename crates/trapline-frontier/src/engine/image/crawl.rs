@@ -9,7 +9,7 @@ use crate::engine::crawl::{Crawl, Death, Grant, StoredNote};
 use crate::engine::jobs::{Job, Jobs, Task};
 use crate::engine::queues::QueueId;
 use crate::pattern::Pattern;
-use crate::report::CrawlState;
+use crate::report::{CrawlState, JobReport};
 use crate::settings::Settings;
 use crate::verbs::DeadChange;
 
@@ -88,6 +88,8 @@ pub(super) struct CrawlMessage {
     pub(super) queues: u32,
     #[prost(uint32, tag = "34")]
     pub(super) mores: u32,
+    #[prost(message, repeated, tag = "35")]
+    pub(super) ended_jobs: Vec<EndedJobMessage>,
 }
 
 /// Settings by their names, as texts; those a text would round are beside it.
@@ -180,6 +182,32 @@ pub(super) struct JobMessage {
     affected: u64,
 }
 
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct EndedJobMessage {
+    #[prost(uint64, tag = "1")]
+    id: u64,
+    #[prost(string, tag = "2")]
+    what: String,
+    #[prost(uint64, tag = "3")]
+    passed: u64,
+    #[prost(uint64, tag = "4")]
+    total: u64,
+    #[prost(uint64, tag = "5")]
+    affected: u64,
+}
+
+impl EndedJobMessage {
+    fn of(job: &JobReport) -> Self {
+        let JobReport { id, what, passed, total, affected, ended: _ } = job.clone();
+        Self { id, what, passed, total, affected }
+    }
+
+    pub(super) fn read(self) -> JobReport {
+        let Self { id, what, passed, total, affected } = self;
+        JobReport { id, what, passed, total, affected, ended: true }
+    }
+}
+
 impl CrawlMessage {
     pub(super) fn of(crawl: &Crawl) -> Self {
         let lease = |(id, grant): (&u64, &Grant)| LeaseMessage {
@@ -188,7 +216,7 @@ impl CrawlMessage {
             granted: grant.granted.as_millis(),
             deadline: moment(grant.deadline),
         };
-        let Jobs { jobs, last } = &crawl.jobs;
+        let Jobs { jobs, last, ended } = &crawl.jobs;
         Self {
             name: crawl.name.to_string(),
             key: crawl.key.as_bytes().to_vec(),
@@ -250,6 +278,7 @@ impl CrawlMessage {
                 .collect(),
             jobs: jobs.iter().map(|(id, job)| JobMessage::of(*id, job)).collect(),
             last_job: *last,
+            ended_jobs: ended.iter().map(EndedJobMessage::of).collect(),
             free: entry(crawl.urls.free.some()),
             free_live: shifted(crawl.urls.free_live),
             records: crawl.urls.slots(),
@@ -306,7 +335,7 @@ impl JobMessage {
         let Job { task, before, passed, total, again, affected } = job;
         let (purge, replay, queue) = match task {
             Task::Sweep => (None, None, None),
-            Task::Purge { queue, pattern } => (Some(pattern.to_string()), None, Some(*queue)),
+            Task::Purge { queue, pattern } => (Some(pattern.to_string()), None, *queue),
             Task::Dead { queue, change } => (None, Some(*change == DeadChange::Replay), *queue),
         };
         Self {
@@ -328,10 +357,7 @@ impl JobMessage {
             return Err(BadImage::Impossible("the queue of a job"));
         }
         let task = match (&self.purge, self.replay) {
-            (Some(pattern), _) => Task::Purge {
-                queue: queue.ok_or(BadImage::Lacks("the queue of a purge"))?,
-                pattern: Pattern::new(pattern.clone()),
-            },
+            (Some(pattern), _) => Task::Purge { queue, pattern: Pattern::new(pattern.clone()) },
             (None, Some(replay)) => {
                 let change = if replay { DeadChange::Replay } else { DeadChange::Purge };
                 Task::Dead { queue, change }

@@ -178,7 +178,7 @@ impl Photographed for Queue {
             key: key.to_string(),
             partition: (*partition).into(),
             len: order.len(),
-            lanes: order.lanes().map(lane).collect(),
+            lanes: order.lane_ends().map(lane).collect(),
             balance: *balance,
             spent: *spent,
             spent_at: spent_at.as_millis(),

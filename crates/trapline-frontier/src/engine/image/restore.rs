@@ -8,7 +8,7 @@ use std::sync::Arc;
 use trapline_core::{IdentityKey, Timestamp};
 
 use super::BadImage;
-use super::crawl::CrawlMessage;
+use super::crawl::{CrawlMessage, EndedJobMessage};
 use super::entries::{LivesMessage, MoresMessage, RecordsMessage};
 use super::parts::{read_moment, unshifted};
 use super::queues::QueuesMessage;
@@ -206,6 +206,8 @@ impl Restored {
             crawl.jobs.jobs.insert(job.id, job.read(self.message.queues)?);
         }
         crawl.jobs.last = self.message.last_job;
+        let ended = std::mem::take(&mut self.message.ended_jobs);
+        crawl.jobs.ended = ended.into_iter().map(EndedJobMessage::read).collect();
         Ok(())
     }
 

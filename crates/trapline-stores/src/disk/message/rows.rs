@@ -10,6 +10,7 @@ use trapline_frontier::{
 };
 
 use super::lease::{PageMessage, RequestMessage, read_request};
+use super::record::RecordMessage;
 use super::scan::{queue_state, read_queue_state, read_url_state, url_state};
 use super::settings::SettingsMessage;
 use super::settle::NoteMessage;
@@ -17,7 +18,7 @@ use super::{IdentityMessage, Span, Unreadable, read_byte, read_span, read_time};
 
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct RowsMessage {
-    #[prost(oneof = "Kind", tags = "1, 2, 3, 4, 5, 6, 7")]
+    #[prost(oneof = "Kind", tags = "1, 2, 3, 4, 5, 6, 7, 9, 10")]
     kind: Option<Kind>,
     #[prost(uint64, optional, tag = "8")]
     cursor: Option<u64>,
@@ -39,6 +40,22 @@ enum Kind {
     Notes(Notes),
     #[prost(message, tag = "7")]
     Jobs(Jobs),
+    #[prost(message, tag = "9")]
+    Crawls(Crawls),
+    #[prost(message, tag = "10")]
+    Records(Records),
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Crawls {
+    #[prost(message, repeated, tag = "1")]
+    rows: Vec<CrawlMessage>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Records {
+    #[prost(message, repeated, tag = "1")]
+    rows: Vec<RecordMessage>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -213,6 +230,8 @@ struct JobMessage {
     total: u64,
     #[prost(uint64, tag = "5")]
     affected: u64,
+    #[prost(bool, tag = "6")]
+    ended: bool,
 }
 
 /// Every row as its message.
@@ -236,6 +255,8 @@ impl From<&Page> for RowsMessage {
             Rows::Dead(rows) => Kind::Dead(Dead { rows: all(rows) }),
             Rows::Notes(rows) => Kind::Notes(Notes { rows: all(rows) }),
             Rows::Jobs(rows) => Kind::Jobs(Jobs { rows: all(rows) }),
+            Rows::Crawls(rows) => Kind::Crawls(Crawls { rows: all(rows) }),
+            Rows::Records(rows) => Kind::Records(Records { rows: all(rows) }),
         };
         Self { kind: Some(kind), cursor: *cursor }
     }
@@ -252,6 +273,8 @@ impl RowsMessage {
             Kind::Dead(Dead { rows }) => Rows::Dead(read_all(rows, DeadMessage::read)?),
             Kind::Notes(Notes { rows }) => Rows::Notes(read_all(rows, read_note)?),
             Kind::Jobs(Jobs { rows }) => Rows::Jobs(rows.into_iter().map(JobMessage::read).collect()),
+            Kind::Crawls(Crawls { rows }) => Rows::Crawls(read_all(rows, CrawlMessage::read)?),
+            Kind::Records(Records { rows }) => Rows::Records(read_all(rows, RecordMessage::read)?),
         };
         Ok(Page { rows, cursor })
     }
@@ -474,15 +497,15 @@ fn read_note(message: NoteMessage) -> Result<Note, Unreadable> {
 
 impl From<&JobReport> for JobMessage {
     fn from(report: &JobReport) -> Self {
-        let JobReport { id, what, passed, total, affected } = report.clone();
-        Self { id, what, passed, total, affected }
+        let JobReport { id, what, passed, total, affected, ended } = report.clone();
+        Self { id, what, passed, total, affected, ended }
     }
 }
 
 impl JobMessage {
     fn read(self) -> JobReport {
-        let Self { id, what, passed, total, affected } = self;
-        JobReport { id, what, passed, total, affected }
+        let Self { id, what, passed, total, affected, ended } = self;
+        JobReport { id, what, passed, total, affected, ended }
     }
 }
 
@@ -595,9 +618,18 @@ mod tests {
         let note = |value: &[u8], expires| Note { key: "k".to_owned(), value: value.to_vec(), expires };
         check(&Rows::Notes(vec![note(&[], None), note(&[0, 255], Some(Timestamp::ZERO))]));
         check(&Rows::Notes(Vec::new()));
-        let job = JobReport { id: 0, what: "purge".to_owned(), passed: 1, total: 2, affected: u64::MAX };
-        check(&Rows::Jobs(vec![job]));
+        let job = |ended| JobReport {
+            id: 0,
+            what: "purge".to_owned(),
+            passed: 1,
+            total: 2,
+            affected: u64::MAX,
+            ended,
+        };
+        check(&Rows::Jobs(vec![job(false), job(true)]));
         check(&Rows::Jobs(Vec::new()));
+        check(&Rows::Crawls(Vec::new()));
+        check(&Rows::Records(super::super::record::samples()));
     }
 
     #[test]

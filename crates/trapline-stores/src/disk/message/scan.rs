@@ -7,7 +7,7 @@ use super::{IdentityMessage, Keys, Unreadable, read_size};
 
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct ScanMessage {
-    #[prost(oneof = "QueryMessage", tags = "1, 2, 3, 4, 5, 6, 7, 8")]
+    #[prost(oneof = "QueryMessage", tags = "1, 2, 3, 4, 5, 6, 7, 8, 11, 12")]
     query: Option<QueryMessage>,
     #[prost(uint64, optional, tag = "9")]
     cursor: Option<u64>,
@@ -33,6 +33,10 @@ enum QueryMessage {
     Notes(String),
     #[prost(bool, tag = "8")]
     Jobs(bool),
+    #[prost(bool, tag = "11")]
+    Crawls(bool),
+    #[prost(bool, tag = "12")]
+    Records(bool),
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -99,6 +103,8 @@ impl From<&Scan> for ScanMessage {
             Query::Dead => QueryMessage::Dead(true),
             Query::Notes { prefix } => QueryMessage::Notes(prefix.clone()),
             Query::Jobs => QueryMessage::Jobs(true),
+            Query::Crawls => QueryMessage::Crawls(true),
+            Query::Records => QueryMessage::Records(true),
         };
         Self { query: Some(query), cursor: *cursor, limit: *limit as u64 }
     }
@@ -125,6 +131,8 @@ impl ScanMessage {
             QueryMessage::Dead(_) => Query::Dead,
             QueryMessage::Notes(prefix) => Query::Notes { prefix },
             QueryMessage::Jobs(_) => Query::Jobs,
+            QueryMessage::Crawls(_) => Query::Crawls,
+            QueryMessage::Records(_) => Query::Records,
         };
         Ok(Scan { query, cursor, limit: read_size(limit)? })
     }
@@ -147,6 +155,8 @@ mod tests {
             Query::Urls { key: None, pattern: None, state: None },
             Query::Urls { key: Some(String::new()), pattern: Some(Pattern::new("")), state: None },
             Query::Leases,
+            Query::Crawls,
+            Query::Records,
             Query::Dead,
             Query::Notes { prefix: String::new() },
             Query::Notes { prefix: "n".to_owned() },

@@ -7,6 +7,7 @@ use trapline_frontier::{
 };
 
 use super::candidate::TermsMessage;
+use super::record::RecordMessage;
 use super::settings::SettingsMessage;
 use super::settle::NoteMessage;
 use super::{IdentityMessage, Unreadable, read_byte, read_time};
@@ -103,7 +104,7 @@ enum DeadChangeMessage {
 
 #[derive(Clone, PartialEq, Message)]
 struct CrawlMessage {
-    #[prost(oneof = "CrawlChangeMessage", tags = "1, 2, 3, 4, 5, 6, 7, 8")]
+    #[prost(oneof = "CrawlChangeMessage", tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10")]
     change: Option<CrawlChangeMessage>,
 }
 
@@ -125,6 +126,10 @@ enum CrawlChangeMessage {
     Note(NoteMessage),
     #[prost(uint64, tag = "8")]
     Cancel(u64),
+    #[prost(string, tag = "9")]
+    Purge(String),
+    #[prost(message, tag = "10")]
+    Restore(RestoreMessage),
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -135,6 +140,12 @@ struct CreateMessage {
     partitions: u32,
     #[prost(message, optional, tag = "3")]
     settings: Option<SettingsMessage>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct RestoreMessage {
+    #[prost(message, repeated, tag = "1")]
+    records: Vec<RecordMessage>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -268,6 +279,10 @@ impl From<&CrawlChange> for CrawlChangeMessage {
             CrawlChange::Delete => Self::Delete(true),
             CrawlChange::Note(note) => Self::Note(note.into()),
             CrawlChange::Cancel(job) => Self::Cancel(*job),
+            CrawlChange::Restore(records) => {
+                Self::Restore(RestoreMessage { records: records.iter().map(RecordMessage::from).collect() })
+            }
+            CrawlChange::Purge(pattern) => Self::Purge(pattern.to_string()),
         }
     }
 }
@@ -293,6 +308,10 @@ impl CrawlChangeMessage {
             Self::Delete(_) => CrawlChange::Delete,
             Self::Note(note) => CrawlChange::Note(note.read()),
             Self::Cancel(job) => CrawlChange::Cancel(job),
+            Self::Restore(RestoreMessage { records }) => CrawlChange::Restore(
+                records.into_iter().map(RecordMessage::read).collect::<Result<_, Unreadable>>()?,
+            ),
+            Self::Purge(pattern) => CrawlChange::Purge(Pattern::new(pattern)),
         })
     }
 }
@@ -332,6 +351,10 @@ pub(super) fn samples() -> Vec<Steer> {
         CrawlChange::Finish(String::new()),
         CrawlChange::Delete,
         CrawlChange::Cancel(0),
+        CrawlChange::Purge(Pattern::new("")),
+        CrawlChange::Restore(Vec::new()),
+        CrawlChange::Restore(super::record::samples()),
+        CrawlChange::Purge(Pattern::new("*x*")),
     ];
     crawl.extend(super::settle::sample_notes().into_iter().map(CrawlChange::Note));
     crawl.extend(super::settings::samples().into_iter().map(|settings| {
