@@ -75,7 +75,7 @@ impl Books {
                 if matches!(given.outcome, SettleAs::Retry { .. }) { entry.retries + 1 } else { 0 };
         }
         let state = match given.outcome {
-            SettleAs::Done { next } => {
+            SettleAs::Done { next, .. } => {
                 self.fetched += 1;
                 State::Done(*next)
             }

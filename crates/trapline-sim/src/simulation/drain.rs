@@ -56,7 +56,7 @@ impl Simulation {
             let settle = |(number, lease): (usize, Lease)| {
                 Verb::Settle(Settle {
                     url: lease.request.url.clone(),
-                    outcome: SettleAs::Done { next: None },
+                    outcome: SettleAs::done(None),
                     delay: None,
                     links: Vec::new(),
                     lease: Some(number + 1),

@@ -6,7 +6,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use trapline_core::{Identity, IdentityKey, Request, Timestamp};
-use trapline_frontier::script::{Claim, CrawlVerb, Reopen, Settle, Verb, describe_crawl, describe_queue};
+use trapline_frontier::script::{
+    Claim, CrawlVerb, Reopen, Settle, Verb, describe_crawl, describe_page, describe_queue,
+};
 use trapline_frontier::{
     Admission, Claimed, DeadChange, DeadLetters, Frontier, FrontierBuilder, Lease, LeaseId, Query,
     QueueReport, QueueState, Refusal, Rows, Scan, Settings, Settled, Settlement, Steer, StoreError,
@@ -260,6 +262,7 @@ impl Rig {
                 }
                 None => "unknown".to_owned(),
             },
+            Verb::Page(url) => describe_page(self.frontier()?.url(at, url).await?.page.as_deref()),
             Verb::Queue(key) => {
                 let report = self.frontier()?.queue(at, key).await?;
                 self.oracle.check_queue(key, report.as_ref())?;

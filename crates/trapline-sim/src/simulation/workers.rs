@@ -167,11 +167,11 @@ impl Simulation {
             Response::Page { links: found, .. } => {
                 links.extend(found.iter().take(LINKS_MAX).cloned());
                 let revisits = self.random.chance(self.scene.revisits, 100);
-                SettleAs::Done { next: revisits.then(|| self.some_time()) }
+                SettleAs::done(revisits.then(|| self.some_time()))
             }
             Response::Redirect { to } => {
                 links.push(to.clone());
-                SettleAs::Done { next: None }
+                SettleAs::done(None)
             }
             Response::NotFound => SettleAs::Dead { reason: "404".to_owned() },
             Response::Broken | Response::Unavailable { .. } if job.lease.retries >= TRIES_MAX => {
