@@ -4,7 +4,7 @@ use std::fmt;
 
 /// A kind of trouble.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Fault {
+pub enum Trouble {
     /// Workers die with their leases.
     Deaths,
     /// Workers stall past their deadline and settle as if nothing had happened.
@@ -23,7 +23,7 @@ pub enum Fault {
     Restarts,
 }
 
-impl Fault {
+impl Trouble {
     /// Every kind.
     pub const ALL: [Self; 8] = [
         Self::Deaths,
@@ -37,7 +37,7 @@ impl Fault {
     ];
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for Trouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&format!("{self:?}").to_lowercase())
     }
@@ -54,28 +54,29 @@ impl Faults {
     pub const ALL: Self = Self(u8::MAX);
 
     /// Whether a kind is among them.
-    pub fn has(self, fault: Fault) -> bool {
+    pub fn has(self, fault: Trouble) -> bool {
         self.0 & (1 << fault as u8) != 0
     }
 
     /// With one more kind.
     #[must_use]
-    pub fn with(self, fault: Fault) -> Self {
+    pub fn with(self, fault: Trouble) -> Self {
         Self(self.0 | 1 << fault as u8)
     }
 
-    /// Reads `all`, `none`, or names with commas between them; a name after `-` is left out again.
+    /// Reads `all`, `none`, or names with commas between them. A name after `-` is left out: of what was named before, or
+    /// of all, if the list begins with it.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let mut faults = Self::NONE;
+        let mut faults = if text.trim_start().starts_with('-') { Self::ALL } else { Self::NONE };
         for name in text.split(',').map(str::trim) {
-            let find = |name: &str| Fault::ALL.into_iter().find(|fault| fault.to_string() == name);
+            let find = |name: &str| Trouble::ALL.into_iter().find(|fault| fault.to_string() == name);
             match (name, name.strip_prefix('-').and_then(find), find(name)) {
                 ("all", ..) => faults = Self::ALL,
                 ("none", ..) => {}
                 (_, Some(fault), _) => faults = Self(faults.0 & !(1 << fault as u8)),
                 (_, _, Some(fault)) => faults = faults.with(fault),
                 _ => {
-                    let known = Fault::ALL.map(|fault| fault.to_string()).join(", ");
+                    let known = Trouble::ALL.map(|fault| fault.to_string()).join(", ");
                     return Err(format!("there is no fault `{name}`; known are {known}, all and none"));
                 }
             }
@@ -86,11 +87,14 @@ impl Faults {
 
 impl fmt::Display for Faults {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let named: Vec<_> =
-            Fault::ALL.into_iter().filter(|fault| self.has(*fault)).map(|fault| fault.to_string()).collect();
+        let named: Vec<_> = Trouble::ALL
+            .into_iter()
+            .filter(|fault| self.has(*fault))
+            .map(|fault| fault.to_string())
+            .collect();
         f.pad(&match named.len() {
             0 => "none".to_owned(),
-            count if count == Fault::ALL.len() => "all".to_owned(),
+            count if count == Trouble::ALL.len() => "all".to_owned(),
             _ => named.join(","),
         })
     }
@@ -107,7 +111,9 @@ mod tests {
         }
         assert_eq!(Faults::parse("lost, deaths").unwrap().to_string(), "deaths,lost");
         let without = Faults::parse("all,-restarts").unwrap();
-        assert!(!without.has(Fault::Restarts) && without.has(Fault::Deaths));
+        assert!(!without.has(Trouble::Restarts) && without.has(Trouble::Deaths));
+        assert_eq!(Faults::parse("-restarts").unwrap(), without);
+        assert_eq!(Faults::parse("-restarts,-deaths,lost"), Faults::parse("all,-deaths,-restarts"));
         for bad in ["", "death", "all,", "-all", "Deaths", "deaths;stalls"] {
             let error = Faults::parse(bad).unwrap_err();
             assert!(

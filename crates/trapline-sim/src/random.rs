@@ -46,6 +46,15 @@ impl Random {
         range.start + u64::try_from(offset).expect("an offset is less than its range's length")
     }
 
+    /// A number of a range of small ones.
+    ///
+    /// # Panics
+    /// If the range is empty.
+    pub fn number(&mut self, range: Range<u32>) -> u32 {
+        let number = self.range(range.start.into()..range.end.into());
+        u32::try_from(number).expect("a number between two of u32")
+    }
+
     /// Whether something happens that does so `hits` times in `of`.
     pub fn chance(&mut self, hits: u64, of: u64) -> bool {
         self.range(0..of) < hits

@@ -44,6 +44,8 @@ pub struct Web {
     size: WebSize,
     /// By falling size: host n has about 1/n of the pages of the first.
     hosts: Vec<Host>,
+    /// Pages that change do so within minutes.
+    is_restless: bool,
 }
 
 /// A page, by its number on its host.
@@ -131,17 +133,18 @@ impl Web {
             first = end;
             host
         });
-        Self { seed, size, hosts: hosts.collect() }
+        Self { seed, size, hosts: hosts.collect(), is_restless: false }
     }
 
-    /// A web that is harder to crawl: some of its hosts die, and some have a trap that never ends.
+    /// A web that is harder to crawl: some of its hosts die, some have a trap that never ends, and pages that change do so
+    /// within minutes.
     ///
     /// # Panics
     /// As [`Web::generate`].
     pub fn wild(seed: u64, size: WebSize) -> Self {
         let web = Self::generate(seed, size);
         let hosts = web.hosts.into_iter().map(|host| host.wild(seed)).collect();
-        Self { hosts, ..web }
+        Self { hosts, is_restless: true, ..web }
     }
 
     /// Its hosts, the largest first.
@@ -231,8 +234,9 @@ impl Web {
     fn content(&self, page: Page, at: Timestamp) -> Response {
         let mut random = self.drawn_for(page, CONTENT);
         let bytes = random.range(2_000..60_000);
-        // A third of the pages change, some every few minutes, some once a month.
-        let every_ms = if random.chance(1, 3) { 60_000 << random.range(2..16) } else { u64::MAX };
+        // A third of the pages change, some every few minutes, some once a month; in a restless web from every second on.
+        let unit = if self.is_restless { 250 } else { 60_000 };
+        let every_ms = if random.chance(1, 3) { unit << random.range(2..16) } else { u64::MAX };
         let version = at.as_millis() / every_ms;
         let digest = Random::of(&[random.draw(), version]).draw();
         Response::Page { bytes, digest, links: self.links(page) }

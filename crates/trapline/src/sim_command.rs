@@ -9,7 +9,9 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use trapline_sim::{Failure, Fault, Faults, Run, SeedRange, SimPlan, Stores, Tally, check_seed, run_seeds};
+use trapline_sim::{
+    Failure, Faults, Run, SeedRange, SimPlan, Stores, Tally, Trouble, check_seed, run_seeds, watch_panics,
+};
 
 use crate::store_url;
 use report::{Many, failed, one};
@@ -31,7 +33,8 @@ Faults:
   lost       answers get lost: leases nobody knows of, batches sent again
   jumps      clocks jump ahead, by milliseconds or by days, and some are behind
   operators  operators steer at random: terms, settings, pause, block, retire, purge, delete, forget, replay
-  restarts   the store is closed and opened again, in good order or not (stores that keep something)
+  restarts   the store is closed and opened again, in good order, killed, or killed in the middle of a call
+             (stores that keep something)
 
 Examples:
   trapline sim                             1,000 seeds with every fault
@@ -40,7 +43,7 @@ Examples:
   trapline sim --seed 7 --history          all that was done and answered, as a trace
   trapline sim --faults none               nobody misbehaves; everything must be drained all the same
   trapline sim --faults deaths,lost        some troubles only
-  trapline sim --faults all,-operators     all but one
+  trapline sim --faults -operators         all but one
 
 A seed that goes wrong is named with the command that repeats it, and made small: a trace that
 `trapline frontier replay` plays. Exit code 0: all was well. 1: a seed went wrong. 2: the simulation
@@ -72,7 +75,7 @@ pub(crate) struct SimArgs {
     #[arg(long, value_name = "K", default_value = "250", value_parser = steps, allow_negative_numbers = true)]
     steps: u32,
 
-    /// Which kinds of trouble there are: `all`, `none`, or names with commas between them
+    /// Which kinds of trouble there are: `all`, `none`, or names with commas between them; `-name` leaves one out
     #[arg(long, value_name = "LIST", default_value = "all", value_parser = Faults::parse, allow_hyphen_values = true)]
     faults: Faults,
 
@@ -91,8 +94,8 @@ pub(crate) fn run(args: &SimArgs) -> ExitCode {
         Ok(stores) => stores,
         Err(message) => return trouble(&message),
     };
-    // A store that panics has gone wrong, and is reported as such.
-    std::panic::set_hook(Box::new(|_| ()));
+    // A store that panics has gone wrong, and is reported as such, with the seed.
+    watch_panics();
     let plan = SimPlan { seed: args.seed.unwrap_or(args.from), steps: args.steps, faults: args.faults };
     let checked = match args.seed {
         Some(_) => args.run_one(&plan, &*stores),
@@ -155,7 +158,7 @@ impl SimArgs {
         }
         Ok(match ran {
             Ok(tally) => {
-                let restarts = self.faults.has(Fault::Restarts);
+                let restarts = self.faults.has(Trouble::Restarts);
                 print(&Many { seeds, plan: *plan, tally, restarts, wall: started.elapsed() }.to_string());
                 ExitCode::SUCCESS
             }
@@ -170,13 +173,14 @@ impl SimArgs {
 }
 
 fn history(plan: &SimPlan, run: &Run) -> String {
-    let partitions = run.partitions;
-    format!(
-        "# seed {}, on {partitions} partition{}\n{}",
-        plan.seed,
-        if partitions == 1 { "" } else { "s" },
-        run.history
-    )
+    let (seed, partitions) = (plan.seed, run.partitions);
+    let on = match partitions {
+        1 => "1 partition".to_owned(),
+        _ => format!(
+            "{partitions} partitions; `trapline frontier replay` plays on one, where other queues may come first"
+        ),
+    };
+    format!("# seed {seed}, on {on}\n{}", run.history)
 }
 
 fn bar(seeds: u64) -> ProgressBar {

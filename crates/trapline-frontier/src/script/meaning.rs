@@ -5,7 +5,7 @@ use trapline_core::{Candidate, PrepareError, Request};
 use super::{Admit, Claim, CrawlVerb, Settle, SettleAs, Steering};
 use crate::frontier::Frontier;
 use crate::report::{CrawlReport, QueueReport};
-use crate::verbs::{CrawlChange, LeaseId, Outcome, QueueChange, Settlement, Visit, Want};
+use crate::verbs::{CrawlChange, LeaseId, Outcome, PageRecord, QueueChange, Settlement, Visit, Want};
 
 impl Admit {
     /// The candidate, prepared for a crawl.
@@ -48,7 +48,7 @@ impl Settle {
     /// The settlement of a lease of a request. Links are found on it, one deeper than it.
     pub fn settlement(&self, lease: LeaseId, request: &Request, frontier: &Frontier) -> Settlement {
         let outcome = match &self.outcome {
-            SettleAs::Done { next } => Outcome::Done { visit: Visit::default(), next: *next },
+            SettleAs::Done { visit, next } => Outcome::Done { visit: visit.clone(), next: *next },
             SettleAs::Retry { at } => Outcome::Retry { at: *at },
             SettleAs::Release => Outcome::Release,
             SettleAs::Dead { reason } => Outcome::Dead { reason: reason.clone() },
@@ -107,6 +107,23 @@ pub fn describe_queue(queue: &QueueReport) -> String {
         queue.latest_cost,
         queue.precedence,
     )
+}
+
+/// What the visits of a URL left, as a script shows it.
+pub fn describe_page(page: Option<&PageRecord>) -> String {
+    let Some(PageRecord { visited, visit, visits, changes, next }) = page else { return "none".to_owned() };
+    let none = || "none".to_owned();
+    let digest = visit.digest.as_deref().map_or_else(none, write_hex);
+    let next = next.map_or_else(none, |next| next.to_string());
+    let Visit { status, bytes, .. } = visit;
+    format!(
+        "visits={visits} changes={changes} visited={visited} status={status} bytes={bytes} digest={digest} next={next}"
+    )
+}
+
+/// Bytes as a script has them.
+pub(super) fn write_hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// A crawl as a script shows it.

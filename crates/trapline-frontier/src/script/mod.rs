@@ -14,7 +14,9 @@ use std::time::Duration;
 
 use trapline_core::{Statement, Terms, Timestamp};
 
-pub use meaning::{describe_crawl, describe_queue};
+use crate::verbs::Visit;
+
+pub use meaning::{describe_crawl, describe_page, describe_queue};
 pub use parse::{ScriptError, parse};
 pub use run::{LeftPlayer, Player, Reopen, RunError, Verdict, run, run_by};
 pub use shrink::shrink;
@@ -65,6 +67,8 @@ pub enum Verb {
     Forget(String),
     /// `url URL`
     Url(String),
+    /// `page URL`
+    Page(String),
     /// `queue K`
     Queue(String),
     /// `restart`
@@ -137,11 +141,13 @@ pub struct Settle {
     pub lease: Option<usize>,
 }
 
-/// `done [next=TIME] | retry at=TIME | release | dead reason=TEXT | disregard | renew for=DURATION`
+/// `done [next=TIME] [status=N] [bytes=N] [digest=HEX] [simhash=N] [etag=TEXT] [last_modified=TEXT] | retry at=TIME | release | dead reason=TEXT | disregard | renew for=DURATION`
 #[derive(Clone, Debug, PartialEq)]
 pub enum SettleAs {
     /// `done`
     Done {
+        /// What the visit found.
+        visit: Visit,
         /// When to come back.
         next: Option<Timestamp>,
     },
@@ -198,4 +204,11 @@ pub enum CrawlVerb {
     Set(Vec<(String, String)>),
     /// `crawl`: how it stands.
     Show,
+}
+
+impl SettleAs {
+    /// `done`, without a word about what was found.
+    pub fn done(next: Option<Timestamp>) -> Self {
+        Self::Done { visit: Visit::default(), next }
+    }
 }

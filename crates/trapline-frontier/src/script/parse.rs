@@ -9,6 +9,7 @@ use trapline_core::{NO_BUDGET, Statement, Terms, Timestamp, parse_duration};
 
 use super::{Admit, Claim, CrawlVerb, Script, Settle, SettleAs, Steering, Step, Verb};
 use crate::settings::Settings;
+use crate::verbs::Visit;
 
 /// A script that could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -99,7 +100,7 @@ fn read_setting(words: &[String], script: &mut Script) -> Read<()> {
     Ok(())
 }
 
-const VERBS: &str = "admit, claim, settle, steer, crawl, dead, forget, url, queue, restart or crash";
+const VERBS: &str = "admit, claim, settle, steer, crawl, dead, forget, url, page, queue, restart or crash";
 
 fn read_verb(words: &[String]) -> Read<Verb> {
     let Some((verb, arguments)) = words.split_first() else {
@@ -118,6 +119,7 @@ fn read_verb(words: &[String]) -> Read<Verb> {
         },
         "forget" => Verb::Forget(arguments.next("a URL after `forget`")?.to_owned()),
         "url" => Verb::Url(arguments.next("a URL after `url`")?.to_owned()),
+        "page" => Verb::Page(arguments.next("a URL after `page`")?.to_owned()),
         "queue" => Verb::Queue(arguments.next("a queue key after `queue`")?.to_owned()),
         "restart" => Verb::Restart,
         "crash" => Verb::Crash,
@@ -213,18 +215,25 @@ fn read_settle(arguments: &mut Arguments<'_>) -> Read<Verb> {
     let outcome = arguments.next(OUTCOMES)?;
     let (mut delay, mut links, mut lease) = (None, Vec::new(), None);
     let (mut next, mut at, mut reason, mut longer) = (None, None, None, None);
+    let mut visit = Visit::default();
     while let Some((name, value)) = arguments.option() {
         match (name, outcome) {
             ("delay", _) => delay = Some(read_duration(name, value)?),
             ("links", _) => links = read_text(name, value)?.split(',').map(str::to_owned).collect(),
             ("lease", _) => lease = Some(read_number(name, value)?),
             ("next", "done") => next = Some(read_named_time(name, value)?),
+            ("status", "done") => visit.status = read_number(name, value)?,
+            ("bytes", "done") => visit.bytes = read_number(name, value)?,
+            ("digest", "done") => visit.digest = Some(read_hex(name, value)?),
+            ("simhash", "done") => visit.simhash = Some(read_number(name, value)?),
+            ("etag", "done") => visit.etag = Some(value.to_owned()),
+            ("last_modified", "done") => visit.last_modified = Some(value.to_owned()),
             ("at", "retry") => at = Some(read_named_time(name, value)?),
             ("reason", "dead") => reason = Some(read_text(name, value)?),
             ("for", "renew") => longer = Some(read_duration(name, value)?),
             _ => {
                 let own = match outcome {
-                    "done" => "next=, ",
+                    "done" => "next=, status=, bytes=, digest=, simhash=, etag=, last_modified=, ",
                     "retry" => "at=, ",
                     "dead" => "reason=, ",
                     "renew" => "for=, ",
@@ -240,7 +249,7 @@ fn read_settle(arguments: &mut Arguments<'_>) -> Read<Verb> {
         return Err("expected lease= to count from 1, found `0`".to_owned());
     }
     let outcome = match outcome {
-        "done" => SettleAs::Done { next },
+        "done" => SettleAs::Done { visit, next },
         "retry" => SettleAs::Retry { at: at.ok_or("expected at=TIME after `retry`")? },
         "release" => SettleAs::Release,
         "dead" => SettleAs::Dead { reason: reason.ok_or("expected reason=TEXT after `dead`")? },
@@ -328,6 +337,17 @@ fn read_text(name: &str, value: &str) -> Read<String> {
     if value.is_empty() { Err(format!("expected something after `{name}=`")) } else { Ok(value.to_owned()) }
 }
 
+fn read_hex(name: &str, value: &str) -> Read<Vec<u8>> {
+    let digit = |byte: &u8| char::from(*byte).to_digit(16);
+    let digits: Option<Vec<u32>> = value.as_bytes().iter().map(digit).collect();
+    let pairs = digits.filter(|digits| digits.len().is_multiple_of(2));
+    let bytes =
+        pairs.map(|digits| digits.chunks_exact(2).map(|pair| (pair[0] << 4 | pair[1]) as u8).collect());
+    bytes.ok_or_else(|| {
+        format!("expected an even number of hexadecimal digits after `{name}=`, found `{value}`")
+    })
+}
+
 fn read_flag(name: &str, value: &str) -> Read<bool> {
     if value.is_empty() { Ok(true) } else { Err(format!("expected `{name}` alone, found `{name}={value}`")) }
 }
@@ -363,6 +383,7 @@ set balance_replenish 2
 0 admit http://a.example/4 next=5m -> restated
 0 claim 2 per_queue=1 queues=3 min_queues=2 keys=a.example,b.example except=c.example lease=30s ->
 250ms settle http://a.example/1 done next=3d delay=1s links=http://b.example/x,http://c.example/ lease=1 -> done
+1s settle http://a.example/1 done next=9s status=200 bytes=1234 digest=00ff7a simhash=7 etag=\"a b\" last_modified=yesterday
 1s settle http://a.example/1 retry at=5s
 1s settle http://a.example/1 release
 1s settle http://a.example/1 dead reason=\"no such host\"
@@ -377,12 +398,13 @@ set balance_replenish 2
 2s dead replay http://a.example/1
 2s forget http://a.example/1
 2s url http://a.example/1 -> unknown
+2s page http://a.example/1 -> visits=2 changes=1
 2s queue a.example:8080 -> state=ready pending=1 spent=1
 3s restart
 3s crash
 ";
         let script = parse(text).unwrap();
-        assert_eq!(script.steps.len(), 23);
+        assert_eq!(script.steps.len(), 25);
         let written = script.to_string();
         let again = parse(&written).unwrap();
         assert_eq!(again.to_string(), written);
@@ -416,11 +438,11 @@ set balance_replenish 2
             ("hello", "line 1: expected a time such as 0, 250ms or 60s, or `set`, found `hello`"),
             (
                 "\n\n0 admti http://a/",
-                "line 3: expected a verb (admit, claim, settle, steer, crawl, dead, forget, url, queue, restart or crash), found `admti`",
+                "line 3: expected a verb (admit, claim, settle, steer, crawl, dead, forget, url, page, queue, restart or crash), found `admti`",
             ),
             (
                 "0",
-                "line 1: expected a verb after the time: admit, claim, settle, steer, crawl, dead, forget, url, queue, restart or crash",
+                "line 1: expected a verb after the time: admit, claim, settle, steer, crawl, dead, forget, url, page, queue, restart or crash",
             ),
             (
                 "5s claim 1\n4s claim 1",
@@ -444,7 +466,15 @@ set balance_replenish 2
             ("0 settle http://a/ retry", "line 1: expected at=TIME after `retry`"),
             (
                 "0 settle http://a/ done at=5s",
-                "line 1: expected next=, delay=, links= or lease= after `done`, found `at`",
+                "line 1: expected next=, status=, bytes=, digest=, simhash=, etag=, last_modified=, delay=, links= or lease= after `done`, found `at`",
+            ),
+            (
+                "0 settle http://a/ done digest=abc",
+                "line 1: expected an even number of hexadecimal digits after `digest=`, found `abc`",
+            ),
+            (
+                "0 settle http://a/ retry at=1s bytes=5",
+                "line 1: expected at=, delay=, links= or lease= after `retry`, found `bytes`",
             ),
             ("0 settle http://a/ done lease=0", "line 1: expected lease= to count from 1, found `0`"),
             (

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use trapline_core::{Identity, IdentityKey, PrepareError, Request, Timestamp};
 
-use super::meaning::{describe_crawl, describe_queue};
+use super::meaning::{describe_crawl, describe_page, describe_queue};
 use super::{Admit, Claim, CrawlVerb, Script, Settle, Step, Verb};
 use crate::frontier::Frontier;
 use crate::settings::{SettingError, Settings};
@@ -89,11 +89,11 @@ pub async fn run_by(
 }
 
 impl Step {
-    /// Compares what came back with what was expected. Queues and crawls may be described in part.
+    /// Compares what came back with what was expected. Queues, pages and crawls may be described in part.
     pub fn judge(&self, answer: &str) -> Verdict {
         let Some(expected) = &self.expected else { return Verdict::NotCompared };
         let same = match self.verb {
-            Verb::Queue(_) | Verb::Crawl(CrawlVerb::Show) if !expected.is_empty() => {
+            Verb::Queue(_) | Verb::Page(_) | Verb::Crawl(CrawlVerb::Show) if !expected.is_empty() => {
                 let pairs: Vec<_> = answer.split_whitespace().collect();
                 expected.split_whitespace().all(|pair| pairs.contains(&pair))
             }
@@ -190,6 +190,10 @@ impl Player {
             Verb::Url(url) => match self.identity(url) {
                 Ok(_) => frontier.url(at, url).await?.state.to_string(),
                 Err(_) => "unknown".to_owned(),
+            },
+            Verb::Page(url) => match self.identity(url) {
+                Ok(_) => describe_page(frontier.url(at, url).await?.page.as_deref()),
+                Err(_) => describe_page(None),
             },
             Verb::Queue(key) => match frontier.queue(at, key).await? {
                 Some(queue) => describe_queue(&queue),

@@ -5,6 +5,7 @@
 use trapline_core::{NO_BUDGET, Terms, Timestamp};
 
 use super::{Admit, Claim, CrawlVerb, Script, Settle, SettleAs, Steering, Step, Verb};
+use crate::verbs::Visit;
 
 /// The smallest script found for which `differs` still answers where: the index of the first step that goes wrong.
 pub fn shrink(script: Script, differs: impl Fn(&Script) -> Option<usize>) -> Script {
@@ -97,6 +98,7 @@ fn simpler_verbs(verb: &Verb) -> Vec<Verb> {
             let mut verbs = vec![
                 Claim { per_queue: None, ..claim.clone() },
                 Claim { queues: None, ..claim.clone() },
+                Claim { min_queues: None, ..claim.clone() },
                 Claim { keys: None, ..claim.clone() },
                 Claim { except: Vec::new(), ..claim.clone() },
                 Claim { lease: None, ..claim.clone() },
@@ -116,8 +118,17 @@ fn simpler_verbs(verb: &Verb) -> Vec<Verb> {
                     [1, lease / 2, lease - 1].into_iter().filter(|earlier| (1..lease).contains(earlier));
                 verbs.extend(earlier.map(|earlier| Settle { lease: Some(earlier), ..settle.clone() }));
             }
-            if let SettleAs::Done { next: Some(_) } = settle.outcome {
-                verbs.push(Settle { outcome: SettleAs::Done { next: None }, ..settle.clone() });
+            if let SettleAs::Done { visit, next } = &settle.outcome {
+                let done =
+                    |visit: Visit, next| Settle { outcome: SettleAs::Done { visit, next }, ..settle.clone() };
+                verbs.push(done(Visit::default(), *next));
+                verbs.push(done(visit.clone(), None));
+                verbs.push(done(
+                    Visit { status: 0, etag: None, last_modified: None, simhash: None, ..visit.clone() },
+                    *next,
+                ));
+                verbs.push(done(Visit { digest: None, ..visit.clone() }, *next));
+                verbs.push(done(Visit { bytes: 0, ..visit.clone() }, *next));
             }
             for link in 0..settle.links.len() {
                 let mut links = settle.links.clone();

@@ -4,6 +4,7 @@ use std::fmt::{self, Display, Formatter};
 
 use trapline_core::{NO_BUDGET, Statement, Terms, format_duration};
 
+use super::meaning::write_hex;
 use super::{Admit, Claim, CrawlVerb, Script, Settle, SettleAs, Steering, Step, Verb};
 
 impl Display for Script {
@@ -37,6 +38,7 @@ impl Display for Verb {
             Self::DeadReplay(url) => write!(f, "dead replay {}", word(url)),
             Self::Forget(url) => write!(f, "forget {}", word(url)),
             Self::Url(url) => write!(f, "url {}", word(url)),
+            Self::Page(url) => write!(f, "page {}", word(url)),
             Self::Queue(key) => write!(f, "queue {}", word(key)),
             Self::Restart => f.write_str("restart"),
             Self::Crash => f.write_str("crash"),
@@ -105,9 +107,15 @@ impl Display for Settle {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "settle {}", word(&self.url))?;
         match &self.outcome {
-            SettleAs::Done { next } => {
+            SettleAs::Done { visit, next } => {
                 f.write_str(" done")?;
                 option(f, "next", next.as_ref())?;
+                option(f, "status", (visit.status > 0).then_some(visit.status))?;
+                option(f, "bytes", (visit.bytes > 0).then_some(visit.bytes))?;
+                option(f, "digest", visit.digest.as_deref().map(write_hex))?;
+                option(f, "simhash", visit.simhash)?;
+                option(f, "etag", visit.etag.as_ref())?;
+                option(f, "last_modified", visit.last_modified.as_ref())?;
             }
             SettleAs::Retry { at } => write!(f, " retry at={at}")?,
             SettleAs::Release => f.write_str(" release")?,

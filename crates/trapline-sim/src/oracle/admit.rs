@@ -11,43 +11,56 @@ use super::breach::{Breach, Rule};
 use super::entry::{Entry, State};
 
 impl Oracle {
-    /// Candidates were admitted and answered.
-    pub(crate) fn admitted(&mut self, candidates: &[Candidate], answers: &[Admission]) -> Result<(), Breach> {
+    /// Candidates are admitted: what must be answered.
+    pub(crate) fn admit(&mut self, candidates: &[Candidate]) -> Vec<Admission> {
         self.books.check_limits();
-        self.check_admissions(candidates, answers, None)
+        candidates.iter().map(|candidate| self.books.admit(candidate, None)).collect()
     }
 
-    /// Compares the answers to candidates, or to the links of a parent's queue.
-    pub(super) fn check_admissions(
-        &mut self,
-        candidates: &[Candidate],
-        answers: &[Admission],
-        parent: Option<usize>,
-    ) -> Result<(), Breach> {
-        let rule = if parent.is_some() { Rule::N8 } else { Rule::Answer };
+    /// Candidates were admitted and answered.
+    pub(crate) fn admitted(&mut self, candidates: &[Candidate], answers: &[Admission]) -> Result<(), Breach> {
+        let expected = self.admit(candidates);
         if candidates.len() != answers.len() {
             let (given, came) = (candidates.len(), answers.len());
-            return Err(Breach::new(rule, format!("{given} candidates were given, {came} were answered")));
+            let message = format!("{given} candidates were given, {came} were answered");
+            return Err(Breach::new(Rule::Answer, message));
         }
-        for (candidate, answer) in candidates.iter().zip(answers) {
-            let expected = self.books.admit(candidate, parent);
-            if *answer != expected {
-                let rule = match (&expected, answer) {
-                    (Admission::Added, Admission::Known) => Rule::N6,
-                    _ => Rule::Answer,
-                };
+        match first_wrong(candidates, answers, &expected) {
+            None => Ok(()),
+            Some((candidate, answer, expected)) => {
                 let url = &candidate.request.url;
+                let rule = rule_of(answer, expected);
                 let message = format!("{url} was answered `{answer}`, but it is to be `{expected}`");
-                return Err(Breach::new(rule, message).expecting(expected.to_string()));
+                Err(Breach::new(rule, message).expecting(expected.to_string()))
             }
         }
-        Ok(())
+    }
+}
+
+/// The first candidate that was answered otherwise than it should have been.
+pub(super) fn first_wrong<'a>(
+    candidates: &'a [Candidate],
+    answers: &'a [Admission],
+    expected: &'a [Admission],
+) -> Option<(&'a Candidate, &'a Admission, &'a Admission)> {
+    let answered = candidates.iter().zip(answers.iter().zip(expected));
+    let mut wrong = answered.filter(|(_, (answer, expected))| answer != expected);
+    wrong.next().map(|(candidate, (answer, expected))| (candidate, answer, expected))
+}
+
+/// The rule that a wrong answer to an admission breaks.
+pub(super) fn rule_of(answer: &Admission, expected: &Admission) -> Rule {
+    match (expected, answer) {
+        (Admission::Added, Admission::Known) => Rule::N6,
+        // It was answered `added` before, and now nobody knows it.
+        (Admission::Known | Admission::Rescored, Admission::Added) => Rule::N1,
+        _ => Rule::Answer,
     }
 }
 
 impl Books {
     /// Admits a candidate, and says what is to be answered.
-    fn admit(&mut self, candidate: &Candidate, parent: Option<usize>) -> Admission {
+    pub(super) fn admit(&mut self, candidate: &Candidate, parent: Option<usize>) -> Admission {
         if self.is_finished {
             return Admission::Refused(Refusal::Finished);
         }
@@ -56,8 +69,13 @@ impl Books {
         let cost = candidate.cost.unwrap_or_else(|| self.settings.cost.cost(request));
         let class = candidate.class.unwrap_or_else(|| self.settings.class.class(request, cost));
         let is_known = !self.entries_of(candidate.identity).is_empty();
+        let (mut page, mut visits) = (None, 0);
         if candidate.statement.is_some() {
-            for number in self.entries_of(candidate.identity).to_vec() {
+            // What was known of its visits stays known: the newest entry's record.
+            for number in self.entries_of(candidate.identity).to_vec().into_iter().rev() {
+                let entry = &self.entries[&number];
+                page = page.or_else(|| entry.page.clone());
+                visits = entry.visits.max(visits);
                 self.forget(number);
             }
         } else {
@@ -94,6 +112,8 @@ impl Books {
             expiries: 0,
             retries: 0,
             set_by: command,
+            visits,
+            page,
         });
         self.refresh(parent);
         if candidate.statement.is_some() { Admission::Restated } else { Admission::Added }

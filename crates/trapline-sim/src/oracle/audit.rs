@@ -1,8 +1,13 @@
 //! Whether reports and counts say what happened.
 
-use trapline_core::Identity;
+use std::fmt;
+use std::time::Duration;
+
+use trapline_core::{Identity, Timestamp, format_duration};
+use trapline_frontier::script::{Verb, describe_page};
 use trapline_frontier::{
-    CrawlReport, CrawlState, LeaseReport, QueueReport, QueueState, Stats, UrlReport, UrlState,
+    CrawlReport, CrawlState, LeaseId, LeaseReport, QueueReport, QueueState, Settings, Stats, UrlReport,
+    UrlState,
 };
 
 use super::Oracle;
@@ -10,8 +15,20 @@ use super::breach::{Breach, Rule};
 use super::entry::State;
 
 /// A difference between what a report says and what happened.
-fn differs(what: &str, says: &impl std::fmt::Debug, should: &impl std::fmt::Debug) -> Breach {
-    Breach::new(Rule::Report, format!("{what}: {says:?} is said, {should:?} is so"))
+fn differs(of: &str, what: &str, says: &impl fmt::Display, should: &impl fmt::Display) -> Breach {
+    Breach::new(Rule::Report, format!("{of}, {what}: said to be {says}, but it is {should}"))
+}
+
+/// The first of several things that is not what it should be, of which there is one.
+fn first_of<const N: usize>(of: &str, names: [&str; N], says: [String; N], should: [String; N]) -> Breach {
+    let mut all = names.into_iter().zip(says.into_iter().zip(should));
+    let (what, (says, should)) =
+        all.find(|(_, (says, should))| says != should).expect("what differs is written differently");
+    differs(of, what, &says, &should)
+}
+
+fn or_none(value: Option<impl fmt::Display>) -> String {
+    value.map_or_else(|| "none".to_owned(), |value| value.to_string())
 }
 
 impl Oracle {
@@ -20,9 +37,9 @@ impl Oracle {
         self.books.entries.values().map(|entry| entry.identity).collect()
     }
 
-    /// The text of a URL; empty if it is not known.
+    /// The text of a URL that is known.
     pub(crate) fn url_of(&self, identity: Identity) -> String {
-        self.books.newest(identity).map(|entry| entry.url.clone()).unwrap_or_default()
+        self.books.newest(identity).expect("a URL that is known").url.clone()
     }
 
     /// The keys of all queues that are known.
@@ -49,7 +66,25 @@ impl Oracle {
         let due = entry.state.due().filter(|_| !matches!(entry.state, State::Leased(_)));
         let says = (report.class, report.cost, report.due, report.key.as_deref());
         let should = (entry.class, entry.cost, due, Some(&**key));
-        if says == should { Ok(()) } else { Err(differs(&entry.url, &says, &should)) }
+        if says == should && report.page == entry.page {
+            return Ok(());
+        }
+        if says == should {
+            let [says, should] = [&report.page, &entry.page].map(|page| describe_page(page.as_deref()));
+            return Err(differs(&entry.url, "its page", &says, &should)
+                .shown_by(Verb::Page(entry.url.clone()))
+                .expecting(should));
+        }
+        let at = report.due.into_iter().chain(due).min().filter(|at| *at > self.books.now);
+        let shown = |(class, cost, due, key): (u8, u32, Option<Timestamp>, Option<&str>)| {
+            [class.to_string(), cost.to_string(), or_none(due), or_none(key)]
+        };
+        let names = ["its class", "its cost", "when it is due", "its queue"];
+        let breach = first_of(&entry.url, names, shown(says), shown(should));
+        let Some(at) = at.filter(|_| report.due != due) else { return Err(breach) };
+        let mut books = self.books.clone();
+        books.advance(at);
+        Err(breach.shown_later(at, Verb::Url(entry.url.clone()), Some(books.state_of(identity).to_string())))
     }
 
     /// A queue was looked at.
@@ -57,10 +92,11 @@ impl Oracle {
         let index = self.books.find_queue(key);
         let (Some(report), Some(index)) = (report, index) else {
             let (says, should) = (report.is_some(), index.is_some());
+            let word = |known| if known { "known" } else { "unknown" };
             return if says == should {
                 Ok(())
             } else {
-                Err(differs(&format!("{key} is known"), &says, &should))
+                Err(differs("the queue", key, &word(says), &word(should)))
             };
         };
         let queue = &self.books.queues[index];
@@ -68,8 +104,7 @@ impl Oracle {
         let counts = queue.counts;
         let state = self.books.queue_state(index);
         if report.state != state {
-            return Err(differs(&format!("{key}, its state"), &report.state, &state)
-                .expecting(format!("state={state}")));
+            return Err(differs(key, "its state", &report.state, &state).expecting(format!("state={state}")));
         }
         let numbers = [
             ("pending", report.pending, counts.pending()),
@@ -82,34 +117,42 @@ impl Oracle {
             ("precedence", report.precedence.into(), terms.precedence.into()),
         ];
         if let Some((name, says, should)) = numbers.into_iter().find(|(_, says, should)| says != should) {
-            return Err(
-                differs(&format!("{key}, {name}"), &says, &should).expecting(format!("{name}={should}"))
-            );
+            return Err(differs(key, name, &says, &should).expecting(format!("{name}={should}")));
         }
         if report.balance != queue.balance {
             let expected = format!("balance={}", queue.balance);
-            return Err(
-                differs(&format!("{key}, balance"), &report.balance, &queue.balance).expecting(expected)
-            );
+            return Err(differs(key, "balance", &report.balance, &queue.balance).expecting(expected));
         }
         let next_fetch = queue.next_fetch.max(self.books.group_waits_until(index));
         let next_fetch = Some(next_fetch).filter(|at| *at > self.books.now);
-        let says = (
-            report.partition,
-            report.errors,
-            report.budget,
-            report.concurrency,
-            report.delay,
-            report.next_fetch,
-        );
-        let should =
-            (queue.partition, queue.errors, terms.budget, terms.concurrency, terms.delay, next_fetch);
+        if report.budget != terms.budget {
+            let [says, should] = [report.budget, terms.budget].map(or_none);
+            return Err(differs(key, "budget", &says, &should).expecting(format!("budget={should}")));
+        }
+        let says = (report.partition, report.errors, report.concurrency, report.delay, report.next_fetch);
+        let should = (queue.partition, queue.errors, terms.concurrency, terms.delay, next_fetch);
         if says != should {
-            let what = format!("{key} (partition, errors, budget, concurrency, delay, next fetch)");
-            return Err(differs(&what, &says, &should));
+            let shown = |(partition, errors, concurrency, delay, next): (
+                u32,
+                u64,
+                u32,
+                Duration,
+                Option<Timestamp>,
+            )| {
+                [
+                    partition.to_string(),
+                    errors.to_string(),
+                    concurrency.to_string(),
+                    format_duration(delay),
+                    or_none(next),
+                ]
+            };
+            let names = ["partition", "errors", "concurrency", "delay", "next fetch"];
+            return Err(first_of(key, names, shown(says), shown(should)));
         }
         if report.group != terms.group {
-            return Err(differs(&format!("{key}, its group"), &report.group, &terms.group));
+            let [says, should] = [report.group.as_ref(), terms.group.as_ref()].map(or_none);
+            return Err(differs(key, "its group", &says, &should));
         }
         Ok(())
     }
@@ -127,14 +170,18 @@ impl Oracle {
             CrawlState::Paused => "paused",
             CrawlState::Finished(_) => "finished",
         };
-        let should = (state, books.is_exhausted());
-        if (says, report.exhausted) != should {
-            let exhausted = if should.1 { "yes" } else { "no" };
-            return Err(differs("the crawl (state, exhausted)", &(says, report.exhausted), &should)
-                .expecting(format!("state={state} exhausted={exhausted}")));
+        let exhausted = |exhausted| if exhausted { "yes" } else { "no" };
+        let says = format!("state={says} exhausted={}", exhausted(report.exhausted));
+        let should = format!("state={state} exhausted={}", exhausted(books.is_exhausted()));
+        if says != should {
+            return Err(differs("the crawl", "where it stands", &says, &should).expecting(should));
         }
-        if report.settings != books.settings {
-            return Err(differs("the crawl's settings", &report.settings, &books.settings));
+        for name in Settings::NAMES.iter().filter(|_| report.settings != books.settings) {
+            let [says, should] =
+                [&report.settings, &books.settings].map(|settings| or_none(settings.get(name)));
+            if says != should {
+                return Err(differs("the crawl", name, &says, &should));
+            }
         }
         Ok(())
     }
@@ -150,15 +197,21 @@ impl Oracle {
             visits += queue.counts.visits;
             queues[books.queue_state(index) as usize] += 1;
         }
-        let says =
-            (stats.urls, stats.visits_waiting, stats.granted, stats.expired, stats.fetched, stats.spent);
-        let should = (urls, visits, books.granted, books.expired, books.fetched, books.spent);
-        if says != should {
-            return Err(differs(
-                "the counts (URLs, visits waiting, granted, expired, fetched, spent)",
-                &says,
-                &should,
-            ));
+        for (state, (says, should)) in UrlState::ALL.iter().zip(stats.urls.iter().zip(urls)) {
+            if *says != should {
+                return Err(differs("the counts", &format!("URLs that are {state}"), says, &should));
+            }
+        }
+        let numbers = [
+            ("visits waiting", stats.visits_waiting, visits),
+            ("leases granted", stats.granted, books.granted),
+            ("leases expired", stats.expired, books.expired),
+            ("fetches", stats.fetched, books.fetched),
+            ("bytes", stats.bytes, books.bytes),
+            ("spent", stats.spent, books.spent),
+        ];
+        if let Some((name, says, should)) = numbers.into_iter().find(|(_, says, should)| says != should) {
+            return Err(differs("the counts", name, &says, &should));
         }
         // A queue that was reconsidered with all others counts as inactive until its turn comes, even if its group waits.
         let blurred = |mut counts: [u64; 7]| {
@@ -166,10 +219,16 @@ impl Oracle {
                 std::mem::take(&mut counts[QueueState::Snoozed as usize]);
             counts
         };
-        if blurred(stats.queues) == blurred(queues) {
-            Ok(())
-        } else {
-            Err(differs("the queues by state", &stats.queues, &queues))
+        let (says, should) = (blurred(stats.queues), blurred(queues));
+        match QueueState::ALL.into_iter().find(|state| says[*state as usize] != should[*state as usize]) {
+            None => Ok(()),
+            Some(state) => {
+                let what = match state {
+                    QueueState::Inactive => "queues that are inactive or snoozed".to_owned(),
+                    state => format!("queues that are {state}"),
+                };
+                Err(differs("the counts", &what, &says[state as usize], &should[state as usize]))
+            }
         }
     }
 
@@ -196,6 +255,20 @@ impl Oracle {
             }
         }
         should.sort_unstable();
-        if says == should { Ok(()) } else { Err(differs("the live leases", &says, &should)) }
+        if says == should {
+            return Ok(());
+        }
+        let shown = |(id, granted, deadline, delivery, url): &(LeaseId, Timestamp, Timestamp, u32, &str)| {
+            format!("lease {} of {url}, granted at {granted} until {deadline}, delivery {delivery}", id.0)
+        };
+        let told = says.iter().find(|lease| !should.contains(lease));
+        let kept = should.iter().find(|lease| !says.contains(lease));
+        let message = match (told, kept) {
+            (Some(told), Some(kept)) => format!("{} is listed, but there is {}", shown(told), shown(kept)),
+            (Some(told), None) => format!("{} is listed, but there is none", shown(told)),
+            (None, Some(kept)) => format!("{} is not listed", shown(kept)),
+            (None, None) => "a lease is listed twice".to_owned(),
+        };
+        Err(Breach::new(Rule::Report, message))
     }
 }

@@ -13,6 +13,7 @@ use super::entry::{Entry, Grant, State};
 use super::queue::{Counts, Queue};
 
 /// Everything known of one crawl.
+#[derive(Clone)]
 pub(super) struct Books {
     pub(super) settings: Settings,
     pub(super) partitions: u32,
@@ -35,6 +36,7 @@ pub(super) struct Books {
     pub(super) granted: u64,
     pub(super) expired: u64,
     pub(super) fetched: u64,
+    pub(super) bytes: u64,
     /// On all queues since the crawl began.
     pub(super) spent: u64,
 }
@@ -69,6 +71,7 @@ impl Books {
             granted: 0,
             expired: 0,
             fetched: 0,
+            bytes: 0,
             spent: 0,
         }
     }
@@ -122,11 +125,17 @@ impl Books {
         self.entries.insert(self.entered, entry);
     }
 
+    /// An entry that is known.
+    pub(super) fn entry_mut(&mut self, number: u64) -> &mut Entry {
+        self.entries.get_mut(&number).expect("an entry by the number it has")
+    }
+
     /// An entry takes another state.
     pub(super) fn set_state(&mut self, number: u64, state: State) {
-        let Some(entry) = self.entries.get_mut(&number) else { return };
+        let entry = self.entry_mut(number);
         let before = std::mem::replace(&mut entry.state, state);
-        let counts = &mut self.queues[entry.queue].counts;
+        let queue = entry.queue;
+        let counts = &mut self.queues[queue].counts;
         counts.remove(before);
         counts.add(state);
         if let State::Leased(Grant { id, .. }) = before {
@@ -144,7 +153,7 @@ impl Books {
 
     /// An entry becomes unknown; a lease of it ends.
     pub(super) fn forget(&mut self, number: u64) {
-        let Some(entry) = self.entries.remove(&number) else { return };
+        let entry = self.entries.remove(&number).expect("only what is known is forgotten");
         let queue = &mut self.queues[entry.queue];
         queue.members.remove(&number);
         queue.counts.remove(entry.state);
@@ -251,8 +260,9 @@ impl Books {
 
     /// Finishes at a limit that is reached.
     pub(super) fn check_limits(&mut self) {
-        let Settings { max_urls, max_time, .. } = self.settings;
+        let Settings { max_urls, max_bytes, max_time, .. } = self.settings;
         self.is_finished |= max_urls.is_some_and(|most| self.fetched >= most)
+            || max_bytes.is_some_and(|most| self.bytes >= most)
             || max_time.is_some_and(|most| self.now >= Timestamp::ZERO + most);
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use trapline_core::Timestamp;
 use trapline_frontier::script::Verb;
 
 /// Which part of the contract was broken.
@@ -41,6 +42,8 @@ pub enum Rule {
     Report,
     /// What was left undisturbed did not come to an end.
     Drain,
+    /// A call that a crash cut short happened by half.
+    Half,
     /// The store failed.
     Failure,
 }
@@ -53,6 +56,11 @@ impl fmt::Display for Rule {
 }
 
 impl Rule {
+    /// What a trace shows of it: a crawl that does not drain is one whose claims come back short.
+    pub(crate) fn shown_as(self) -> Self {
+        if self == Self::Drain { Self::Supply } else { self }
+    }
+
     /// Whether the contract has a number for it.
     pub fn is_numbered(self) -> bool {
         self <= Self::N10
@@ -70,16 +78,37 @@ pub struct Breach {
     pub expected: Option<String>,
     /// A further line that shows it, where the one at which it was found does not.
     pub line: Option<Box<Verb>>,
+    /// When that line shows it, if it does so later.
+    pub at: Option<Timestamp>,
 }
 
 impl Breach {
     pub(crate) fn new(rule: Rule, message: impl Into<String>) -> Self {
-        Self { rule, message: message.into(), expected: None, line: None }
+        Self { rule, message: message.into(), expected: None, line: None, at: None }
+    }
+
+    /// A claim that leaves something out keeps what is to be drained from coming to its end.
+    pub(crate) fn while_draining(self) -> Self {
+        match self.rule {
+            // Shown by the claim itself, and not by what it says besides.
+            Rule::Supply if self.line.is_none() => Self { rule: Rule::Drain, ..self },
+            _ => self,
+        }
     }
 
     /// Says also what the line should have answered.
     pub(crate) fn expecting(self, expected: impl Into<String>) -> Self {
         Self { expected: Some(expected.into()), ..self }
+    }
+
+    /// Says also which line would show it, if that is not known yet.
+    pub(crate) fn or_shown_by(self, line: Verb) -> Self {
+        if self.line.is_some() { self } else { self.shown_by(line) }
+    }
+
+    /// Says also which line would show it at a time.
+    pub(crate) fn shown_later(self, at: Timestamp, line: Verb, expected: Option<String>) -> Self {
+        Self { line: Some(Box::new(line)), at: Some(at), expected, ..self }
     }
 
     /// Says also which line would show it.

@@ -2,19 +2,24 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use trapline_core::Timestamp;
-use trapline_frontier::script::Claim;
-use trapline_frontier::{Claimed, Lease};
+use trapline_core::{Request, Timestamp};
+use trapline_frontier::script::{Claim, CrawlVerb, Verb, describe_page};
+use trapline_frontier::{Claimed, Lease, LeaseId};
 
 use super::Oracle;
 use super::books::{Books, Moment};
 use super::breach::{Breach, Rule};
-use super::entry::{Grant, State};
+use super::entry::{Entry, Grant, State};
 use super::queue::Queue;
 
 /// A claim whose grants are gone through one by one.
+#[derive(Clone)]
 pub(super) struct Round<'a> {
     claim: &'a Claim,
+    /// Its answer is known, and not only its leases as they are listed.
+    is_heard: bool,
+    /// A claim that wishes for different queues takes at most so many of each, until all have given what they can.
+    spread: Option<usize>,
     /// How many each queue has given.
     given: BTreeMap<usize, usize>,
     /// The URLs granted and found right so far.
@@ -24,7 +29,19 @@ pub(super) struct Round<'a> {
     reached: BTreeSet<usize>,
 }
 
-impl Round<'_> {
+impl<'a> Round<'a> {
+    fn new(claim: &'a Claim) -> Self {
+        Self {
+            claim,
+            is_heard: true,
+            spread: claim.min_queues.map(|queues| (claim.urls / queues.max(1)).max(1)),
+            given: BTreeMap::new(),
+            urls: Vec::new(),
+            reachable: BTreeSet::new(),
+            reached: BTreeSet::new(),
+        }
+    }
+
     /// Whether the claim may still serve a queue.
     fn may_serve(&self, books: &Books, queue: usize) -> bool {
         let Claim { keys, except, per_queue, queues, .. } = self.claim;
@@ -33,17 +50,31 @@ impl Round<'_> {
         keys.as_ref().is_none_or(|keys| keys.contains(key))
             && !except.contains(key)
             && per_queue.is_none_or(|most| given < most)
+            && self.spread.is_none_or(|most| given < most)
             && (given > 0 || queues.is_none_or(|most| self.given.len() < most))
     }
 
-    /// What the line should have answered: what was right so far, and then this.
-    fn expecting(&self, next: &str) -> String {
-        self.urls
-            .iter()
-            .map(String::as_str)
-            .chain((!next.is_empty()).then_some(next))
-            .collect::<Vec<_>>()
-            .join(" ")
+    /// Whether the next URL that an answer has is the one that was granted.
+    fn is_answered_by(&self, urls: &str, lease: &Lease) -> bool {
+        urls.split(' ').nth(self.urls.len()) == Some(lease.request.url.as_str())
+    }
+
+    /// When nobody has anything left to spread, the wish is fulfilled as far as it can be, and the rest is filled up.
+    /// Whoever could not pay was reached on the way.
+    fn fill_up(&mut self, books: &mut Books) {
+        if self.spread.is_none() {
+            return;
+        }
+        let is_open = |queue: &usize| books.is_eligible(*queue) && self.may_serve(books, *queue);
+        let open: Vec<usize> = (0..books.queues.len()).filter(is_open).collect();
+        if open.iter().any(|queue| books.fits(*queue)) {
+            return;
+        }
+        self.spread = None;
+        for queue in open {
+            books.retire(queue);
+            self.reached.insert(queue);
+        }
     }
 }
 
@@ -51,24 +82,34 @@ impl Oracle {
     /// A claim was answered. Answers the keys of queues of which the oracle cannot know whether the claim has reached
     /// and retired them: whoever asks tells [`Oracle::reached`].
     pub(crate) fn claimed(&mut self, claim: &Claim, claimed: &Claimed) -> Result<Vec<String>, Breach> {
-        let mut round = Round {
-            claim,
-            given: BTreeMap::new(),
-            urls: Vec::new(),
-            reachable: BTreeSet::new(),
-            reached: BTreeSet::new(),
-        };
+        self.go_through(Round::new(claim), claimed)
+    }
+
+    /// As [`Oracle::claimed`], of a claim whose answer nobody heard: its leases say what a list of leases does.
+    pub(crate) fn claimed_unheard(
+        &mut self,
+        claim: &Claim,
+        claimed: &Claimed,
+    ) -> Result<Vec<String>, Breach> {
+        self.go_through(Round { is_heard: false, ..Round::new(claim) }, claimed)
+    }
+
+    fn go_through(&mut self, mut round: Round<'_>, claimed: &Claimed) -> Result<Vec<String>, Breach> {
+        let claim = round.claim;
         self.fairness.look(&self.books);
         for lease in &claimed.leases {
             self.granted(&mut round, lease)?;
         }
         if claimed.leases.len() > claim.urls {
             let message = format!("{} were wanted, {} granted", claim.urls, claimed.leases.len());
-            return Err(Breach::new(Rule::Bounds, message));
+            return Err(Breach::new(Rule::Bounds, message).expecting(round.urls[..claim.urls].join(" ")));
         }
         let books = &mut self.books;
         let is_short = claimed.leases.len() < claim.urls;
         let is_running = !books.is_paused && !books.is_finished;
+        if is_running && is_short {
+            round.fill_up(books);
+        }
         if is_running && claim.urls > 0 {
             for queue in 0..books.queues.len() {
                 if !books.is_eligible(queue) || !round.may_serve(books, queue) {
@@ -78,10 +119,14 @@ impl Oracle {
                     let reached = if is_short { &mut round.reached } else { &mut round.reachable };
                     reached.insert(queue);
                 } else if is_short {
-                    let url = books.head(queue).map_or("", |head| &books.entries[&head].url);
+                    let head = books.head(queue).expect("a queue that is eligible has a URL that is due");
+                    let url = &books.entries[&head].url;
                     let message =
                         format!("{} could supply {url}, and nothing was granted", books.queues[queue].key);
-                    return Err(Breach::new(Rule::Supply, message).expecting(round.expecting(url)));
+                    return Err(Breach {
+                        expected: books.answer_to(&round),
+                        ..Breach::new(Rule::Supply, message)
+                    });
                 }
             }
         }
@@ -100,17 +145,7 @@ impl Oracle {
         claimed: &Claimed,
         is_retired: impl Fn(&str) -> bool,
     ) -> Result<(), Breach> {
-        for (queue, must) in std::mem::take(&mut self.asked) {
-            let key = &self.books.queues[queue].key;
-            match (is_retired(key), must) {
-                (true, _) => self.books.retire(queue),
-                (false, false) => {}
-                (false, true) => {
-                    let message = format!("{key} cannot pay for its next URL and is not retired");
-                    return Err(Breach::new(Rule::N5, message));
-                }
-            }
-        }
+        self.retire_reached(is_retired)?;
         let books = &mut self.books;
         if claimed.exhausted != books.is_exhausted() {
             let is = |exhausted| if exhausted { "exhausted" } else { "not exhausted" };
@@ -119,39 +154,86 @@ impl Oracle {
                 is(claimed.exhausted),
                 is(books.is_exhausted())
             );
-            return Err(Breach::new(Rule::Supply, message));
+            let expected = if books.is_exhausted() { "exhausted=yes" } else { "exhausted=no" };
+            return Err(Breach::new(Rule::Supply, message)
+                .shown_by(Verb::Crawl(CrawlVerb::Show))
+                .expecting(expected));
         }
-        let is_short = claimed.leases.len() < claim.urls;
-        if is_short && !books.is_paused && !books.is_finished {
-            books.is_paused = books.settings.pause_at_finish && books.is_exhausted();
-            if !books.is_paused {
-                books.check_next(claim, claimed.next)?;
+        if self.finish_claim(claim, claimed) { self.books.check_next(claim, claimed.next) } else { Ok(()) }
+    }
+
+    /// As [`Oracle::reached`], of a claim whose answer nobody heard: what it said of the time ahead is not known.
+    pub(crate) fn reached_unheard(
+        &mut self,
+        claim: &Claim,
+        claimed: &Claimed,
+        is_retired: impl Fn(&str) -> bool,
+    ) -> Result<(), Breach> {
+        self.retire_reached(is_retired)?;
+        self.finish_claim(claim, claimed);
+        Ok(())
+    }
+
+    fn retire_reached(&mut self, is_retired: impl Fn(&str) -> bool) -> Result<(), Breach> {
+        for (queue, must) in std::mem::take(&mut self.asked) {
+            let key = &self.books.queues[queue].key;
+            match (is_retired(key), must) {
+                (true, _) => self.books.retire(queue),
+                (false, false) => {}
+                (false, true) => {
+                    let message = format!("{key} cannot pay for its next URL and is not retired");
+                    return Err(Breach::new(Rule::N5, message)
+                        .shown_by(Verb::Queue(key.clone()))
+                        .expecting("state=retired"));
+                }
             }
         }
         Ok(())
     }
 
+    /// A claim that found less than it wanted may pause the crawl; if it does not, it must say when to come again.
+    fn finish_claim(&mut self, claim: &Claim, claimed: &Claimed) -> bool {
+        let books = &mut self.books;
+        let is_short = claimed.leases.len() < claim.urls;
+        if !is_short || books.is_paused || books.is_finished {
+            return false;
+        }
+        books.is_paused = books.settings.pause_at_finish && books.is_exhausted();
+        !books.is_paused
+    }
+
     /// One grant of a claim.
     fn granted(&mut self, round: &mut Round<'_>, lease: &Lease) -> Result<(), Breach> {
+        round.fill_up(&mut self.books);
+        let checked = self.check_grant(round, lease);
+        let number = checked.map_err(|breach| {
+            let expected = self.books.answer_to(round);
+            // The URL may be right, and only its number or its turn wrong.
+            Breach { expected: expected.filter(|urls| !round.is_answered_by(urls, lease)), ..breach }
+        })?;
+        let Entry { retries, cost, ref page, .. } = self.books.entries[&number];
+        let listed = (!round.is_heard).then(|| Lease { retries, cost, page: page.clone(), ..lease.clone() });
+        self.books.check_lease(listed.as_ref().unwrap_or(lease), number, round.claim)?;
+        self.books.take(round, number, lease.id, lease.deadline);
+        Ok(())
+    }
+
+    /// Whether a grant is right, and the entry that it is of.
+    fn check_grant(&mut self, round: &mut Round<'_>, lease: &Lease) -> Result<u64, Breach> {
         let books = &mut self.books;
         let url = &lease.request.url;
-        let breach = |rule, message: String, round: &Round<'_>| {
-            Err(Breach::new(rule, message).expecting(round.expecting("")))
-        };
+        let breach = |rule, message: String| Err(Breach::new(rule, message));
         if books.is_paused || books.is_finished {
             let state = if books.is_finished { "finished" } else { "paused" };
-            return breach(Rule::N7, format!("{url} was granted while the crawl is {state}"), round);
+            return breach(Rule::N7, format!("{url} was granted while the crawl is {state}"));
         }
         if !self.numbers.insert(lease.id) {
-            return breach(
-                Rule::N3,
-                format!("{url} was granted under {}, a number that was used", lease.id.0),
-                round,
-            );
+            let number = lease.id.0;
+            return breach(Rule::N3, format!("{url} was granted under {number}, a number that was used"));
         }
         let queue = books.find_queue(&lease.key).filter(|_| !books.entries_of(lease.identity).is_empty());
         let Some(queue) = queue else {
-            return breach(Rule::N2, format!("{url} was granted, which nobody admitted"), round);
+            return breach(Rule::N2, format!("{url} was granted, which nobody admitted"));
         };
         let head = books.head(queue);
         let Some(number) = head.filter(|head| books.entries[head].identity == lease.identity) else {
@@ -160,21 +242,23 @@ impl Oracle {
             if states.contains(&State::Pending)
                 && let Some(head) = head
             {
-                let first = books.entries[&head].url.clone();
-                let message = format!("{url} was granted although {first} goes before it");
-                return Err(Breach::new(Rule::Order, message).expecting(round.expecting(&first)));
+                let first = &books.entries[&head].url;
+                return breach(Rule::Order, format!("{url} was granted although {first} goes before it"));
             }
-            let rule = if states.iter().any(|state| matches!(state, State::Leased(_))) {
-                Rule::N3
-            } else {
-                Rule::N2
-            };
-            return breach(rule, format!("{url} was granted, which is {states:?}"), round);
+            let is_leased = states.iter().any(|state| matches!(state, State::Leased(_)));
+            let rule = if is_leased { Rule::N3 } else { Rule::N2 };
+            let states: Vec<String> = states.into_iter().map(State::in_words).collect();
+            return breach(rule, format!("{url} was granted, which is {}", states.join(", and once more ")));
         };
-        books.check_may(queue, number).or_else(|(rule, message)| breach(rule, message, round))?;
+        books.check_may(queue, number).or_else(|(rule, message)| breach(rule, message).map(drop))?;
         if !round.may_serve(books, queue) {
-            let message = format!("{url} was granted from {}, which the claim's bounds exclude", lease.key);
-            return breach(Rule::Bounds, message, round);
+            let why = match (round.spread, round.given.get(&queue)) {
+                (Some(most), Some(given)) if *given >= most => {
+                    "which has given its share, while other queues that were wished for have something left"
+                }
+                _ => "which the claim's bounds exclude",
+            };
+            return breach(Rule::Bounds, format!("{url} was granted from {}, {why}", lease.key));
         }
         let cannot_pay = |other: &usize| {
             books.is_eligible(*other) && round.may_serve(books, *other) && !books.fits(*other)
@@ -191,12 +275,7 @@ impl Oracle {
             .collect();
         let is_new_session = !books.queues[queue].active;
         self.fairness.served(books, queue, is_new_session, others.into_iter())?;
-
-        books.check_lease(lease, number, round.claim)?;
-        books.grant(number, lease);
-        *round.given.entry(queue).or_default() += 1;
-        round.urls.push(url.clone());
-        Ok(())
+        Ok(number)
     }
 }
 
@@ -250,25 +329,18 @@ impl Books {
     /// Whether it was a queue's turn: exact about precedence and sessions, and about ages to the millisecond. What
     /// cannot pay and comes before must have been reached.
     fn check_turn(&mut self, queue: usize, round: &mut Round<'_>) -> Result<(), Breach> {
-        // Spread claims have two rounds, of which only their sum is known.
-        if round.claim.min_queues.is_some() {
-            return Ok(());
-        }
-        let turn =
-            |queue: &Queue| (queue.in_force(&self.settings).precedence, !queue.active, queue.free_since);
         let served = &self.queues[queue];
         let mut reached = Vec::new();
         for (index, other) in self.queues.iter().enumerate() {
             let comes_before = index != queue
                 && other.partition == served.partition
-                && turn(other) < turn(served)
+                && self.turn_of(other) < self.turn_of(served)
                 && self.is_eligible(index)
                 && round.may_serve(self, index);
             if comes_before && self.fits(index) {
-                let url = self.head(index).map_or("", |head| &self.entries[&head].url);
                 let (served, other) = (self.describe_turn(queue), self.describe_turn(index));
                 let message = format!("{served} was served before {other}");
-                return Err(Breach::new(Rule::Order, message).expecting(round.expecting(url)));
+                return Err(Breach::new(Rule::Order, message));
             } else if comes_before {
                 reached.push(index);
             }
@@ -287,31 +359,84 @@ impl Books {
         format!("{} (precedence {precedence}, {session}, free since {})", queue.key, queue.free_since)
     }
 
+    /// Whose turn comes first.
+    fn turn_of(&self, queue: &Queue) -> (u8, bool, Timestamp) {
+        (queue.in_force(&self.settings).precedence, !queue.active, queue.free_since)
+    }
+
+    /// What the claim should have answered: what was right so far, and what should have followed. None where that is the
+    /// store's choice: among queues that were freed in the same millisecond, and among partitions.
+    fn answer_to(&self, round: &Round<'_>) -> Option<String> {
+        let (mut books, mut round) = (self.clone(), round.clone());
+        while round.urls.len() < round.claim.urls && !books.is_paused && !books.is_finished {
+            round.fill_up(&mut books);
+            let mut open: Vec<usize> = (0..books.queues.len())
+                .filter(|queue| {
+                    books.is_eligible(*queue) && round.may_serve(&books, *queue) && books.fits(*queue)
+                })
+                .collect();
+            open.sort_by_key(|queue| books.turn_of(&books.queues[*queue]));
+            let Some(first) = open.first().copied() else { break };
+            let is_choice = |other: &usize| {
+                let [first, other] = [&books.queues[first], &books.queues[*other]];
+                books.turn_of(first) == books.turn_of(other) || first.partition != other.partition
+            };
+            if open.iter().skip(1).any(is_choice) {
+                return None;
+            }
+            let head = books.head(first).expect("a queue that is eligible has a URL that is due");
+            let deadline = books.now + round.claim.lease.unwrap_or(books.settings.lease);
+            let number = LeaseId(u64::MAX - round.urls.len() as u64);
+            books.take(&mut round, head, number, deadline);
+        }
+        Some(round.urls.join(" "))
+    }
+
+    /// A claim takes an entry.
+    fn take(&mut self, round: &mut Round<'_>, number: u64, lease: LeaseId, deadline: Timestamp) {
+        let (queue, url) = (self.entries[&number].queue, self.entries[&number].url.clone());
+        self.grant(number, lease, deadline);
+        *round.given.entry(queue).or_default() += 1;
+        round.urls.push(url);
+    }
+
     /// Whether a lease says what it should.
     fn check_lease(&self, lease: &Lease, number: u64, claim: &Claim) -> Result<(), Breach> {
         let entry = &self.entries[&number];
         let deadline = self.now + claim.lease.unwrap_or(self.settings.lease);
-        let says = (&*lease.request.url, lease.deadline, lease.delivery, lease.retries, lease.cost);
-        let should = (&*entry.url, deadline, entry.expiries + 1, entry.retries, entry.cost);
-        if says == should && lease.request == entry.request {
-            return Ok(());
-        }
-        if says == should {
+        let breach = |what: &str, says: String, should: String| {
             let message =
-                format!("the lease {} hands out {:?}, not {:?}", lease.id.0, lease.request, entry.request);
-            return Err(Breach::new(Rule::Lease, message));
+                format!("the lease {} of {} says {what} {says}, not {should}", lease.id.0, entry.url);
+            Err(Breach::new(Rule::Lease, message))
+        };
+        if lease.deadline != deadline {
+            return breach("that it ends at", lease.deadline.to_string(), deadline.to_string());
         }
-        let message = format!(
-            "the lease {} of {} says (URL, deadline, delivery, retries, cost) {says:?}, not {should:?}",
-            lease.id.0, entry.url
-        );
-        Err(Breach::new(Rule::Lease, message))
+        let numbers = [
+            ("that it is delivery", lease.delivery, entry.expiries + 1),
+            ("that the retries in a row were", lease.retries, entry.retries),
+            ("that it costs", lease.cost, entry.cost),
+        ];
+        if let Some((what, says, should)) = numbers.into_iter().find(|(_, says, should)| says != should) {
+            return breach(what, says.to_string(), should.to_string());
+        }
+        if lease.request != entry.request {
+            let (what, says, should) = different_part(&lease.request, &entry.request);
+            return breach(what, says, should);
+        }
+        if lease.page != entry.page {
+            let [says, should] = [&lease.page, &entry.page].map(|page| describe_page(page.as_deref()));
+            let breach = breach("of the last visit", format!("`{says}`"), format!("`{should}`"));
+            return breach
+                .map_err(|breach| breach.shown_by(Verb::Page(entry.url.clone())).expecting(should.clone()));
+        }
+        Ok(())
     }
 
-    fn grant(&mut self, number: u64, lease: &Lease) {
+    fn grant(&mut self, number: u64, id: LeaseId, deadline: Timestamp) {
         self.next_command();
         self.granted += 1;
-        let Some(entry) = self.entries.get(&number) else { return };
+        let entry = &self.entries[&number];
         let (index, cost) = (entry.queue, entry.cost);
         let queue = &mut self.queues[index];
         if !queue.active {
@@ -321,9 +446,11 @@ impl Books {
         self.spent += u64::from(cost);
         queue.balance -= i64::from(cost);
         queue.latest_cost = cost;
-        let grant = Grant { id: lease.id, granted: self.now, deadline: lease.deadline, in_period: true };
+        let grant = Grant { id, granted: self.now, deadline, in_period: true };
         self.set_state(number, State::Leased(grant));
         self.refresh(None);
+        // A lease for no time has expired before whatever is granted next.
+        self.advance(self.now);
     }
 
     /// A claim reached a queue that cannot pay.
@@ -359,6 +486,36 @@ impl Books {
             }
             _ => return Ok(()),
         };
-        Err(Breach::new(Rule::Supply, message))
+        let breach = Breach::new(Rule::Supply, message);
+        let Some(at) = next.into_iter().chain(supplies).min().filter(|at| *at > self.now) else {
+            return Err(breach);
+        };
+        // If time really passes otherwise than it should, the next claim shows it.
+        let claim = Claim { urls: 1, ..Claim::default() };
+        let mut books = self.clone();
+        books.advance(at);
+        let expected = books.answer_to(&Round::new(&claim));
+        Err(breach.shown_later(at, Verb::Claim(claim), expected))
+    }
+}
+
+/// The first part in which two requests differ: what it is, and how they have it.
+fn different_part(one: &Request, other: &Request) -> (&'static str, String, String) {
+    let via = |request: &Request| request.via.clone().unwrap_or_else(|| "nowhere".to_owned());
+    let number = |number: Option<f32>| number.map_or_else(|| "none".to_owned(), |number| number.to_string());
+    let parts = |request: &Request| {
+        [
+            ("that its URL is", request.url.clone()),
+            ("that it was found on", via(request)),
+            ("that its depth is", request.depth.to_string()),
+            ("that its priority is", number(request.priority.map(f32::from))),
+            ("that its score is", number(request.score)),
+            ("that its method is", request.method.to_string()),
+        ]
+    };
+    let mut pairs = parts(one).into_iter().zip(parts(other));
+    match pairs.find(|(one, other)| one != other) {
+        Some(((what, one), (_, other))) => (what, one, other),
+        None => ("something else in its request:", "one thing".to_owned(), "what was admitted".to_owned()),
     }
 }

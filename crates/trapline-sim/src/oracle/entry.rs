@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use trapline_core::{Identity, Request, Timestamp};
-use trapline_frontier::{LeaseId, Order, UrlState};
+use trapline_frontier::{LeaseId, Order, PageRecord, UrlState, Visit};
 
 /// One entry.
 #[derive(Clone, Debug)]
@@ -34,6 +34,10 @@ pub(super) struct Entry {
     pub(super) retries: u32,
     /// The command that set the time at which it is due: visits due together keep that order.
     pub(super) set_by: u64,
+    /// How often it was visited, also where nothing was recorded.
+    pub(super) visits: u32,
+    /// What its visits left.
+    pub(super) page: Option<Arc<PageRecord>>,
 }
 
 /// Where an entry stands.
@@ -72,6 +76,17 @@ impl State {
         }
     }
 
+    /// For people.
+    pub(super) fn in_words(self) -> String {
+        match self {
+            Self::Retry(at) => format!("to be tried again at {at}"),
+            Self::Visit(at) => format!("to be visited at {at}"),
+            Self::Leased(grant) => format!("leased until {}", grant.deadline),
+            Self::Done(Some(next)) => format!("done until its next visit at {next}"),
+            Self::Pending | Self::Done(None) | Self::Disregarded | Self::Dead => self.shown().to_string(),
+        }
+    }
+
     /// When something happens to it by itself.
     pub(super) fn due(self) -> Option<Timestamp> {
         match self {
@@ -84,6 +99,19 @@ impl State {
 }
 
 impl Entry {
+    /// Records a visit. One that left nothing and will not be repeated leaves no record.
+    pub(super) fn record(&mut self, now: Timestamp, visit: &Visit, next: Option<Timestamp>) {
+        self.visits += 1;
+        let last = self.page.as_deref();
+        if last.is_none() && next.is_none() && *visit == Visit::default() {
+            return;
+        }
+        let changed = last.is_some_and(|last| last.visit.digest != visit.digest);
+        let changes = last.map_or(0, |last| last.changes) + u32::from(changed);
+        let page = PageRecord { visited: now, visit: visit.clone(), visits: self.visits, changes, next };
+        self.page = Some(Arc::new(page));
+    }
+
     /// Which of two pending entries of a queue goes first.
     pub(super) fn compare(&self, other: &Self, order: Order) -> Ordering {
         let returned = |entry: &Self| entry.first.is_none();

@@ -9,7 +9,7 @@ use super::breach::{Breach, Rule};
 const SESSIONS_MAX: u32 = 2;
 
 /// The sessions that each queue has seen begin since it could be served: of whom, how many.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Fairness {
     watched: BTreeMap<usize, BTreeMap<usize, u32>>,
 }

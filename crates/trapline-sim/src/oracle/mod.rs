@@ -27,6 +27,7 @@ pub use breach::{Breach, Rule};
 pub(crate) use settle::Given;
 
 /// Watches one crawl.
+#[derive(Clone)]
 pub(crate) struct Oracle {
     books: Books,
     fairness: Fairness,
@@ -48,8 +49,15 @@ impl Oracle {
 
     /// A verb comes at this time: first happens what is due. Time never goes back.
     pub(crate) fn advance(&mut self, now: Timestamp) {
+        // Whoever was kept from being served by the last command, if only for a moment, has nothing to complain about.
+        self.fairness.look(&self.books);
         self.books.advance(now);
         self.fairness.look(&self.books);
+    }
+
+    /// Whether a lease was granted, by its number.
+    pub(crate) fn was_granted(&self, lease: LeaseId) -> bool {
+        self.numbers.contains(&lease)
     }
 
     // What whoever generates commands may look at.

@@ -73,10 +73,11 @@ impl Books {
     fn expire(&mut self, number: u64, deadline: Timestamp) {
         self.expired += 1;
         let most = self.settings.max_deliveries;
-        let Some(entry) = self.entries.get_mut(&number) else { return };
+        let entry = self.entry_mut(number);
         entry.expiries += 1;
         if most > 0 && entry.expiries >= most {
-            self.queues[entry.queue].errors += 1;
+            let queue = entry.queue;
+            self.queues[queue].errors += 1;
             self.set_state(number, State::Dead);
         } else {
             entry.first = Some(deadline);
@@ -87,12 +88,11 @@ impl Books {
     /// A visit has come, or a dead letter is replayed: as if admitted now.
     pub(super) fn visit_again(&mut self, number: u64, scheduled: Timestamp) {
         let place = self.next_admission();
-        if let Some(entry) = self.entries.get_mut(&number) {
-            entry.scheduled = scheduled;
-            entry.admitted = place;
-            entry.place = place;
-            entry.first = None;
-        }
+        let entry = self.entry_mut(number);
+        entry.scheduled = scheduled;
+        entry.admitted = place;
+        entry.place = place;
+        entry.first = None;
         self.set_state(number, State::Pending);
     }
 

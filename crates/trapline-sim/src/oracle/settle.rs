@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use trapline_core::{Candidate, Timestamp};
-use trapline_frontier::script::SettleAs;
+use trapline_frontier::script::{SettleAs, Verb};
 use trapline_frontier::{Answer, LeaseId, Pace, Settled};
 
 use super::Oracle;
+use super::admit::{first_wrong, rule_of};
 use super::books::{Books, Moment};
 use super::breach::{Breach, Rule};
 use super::entry::{Grant, State};
@@ -20,10 +21,29 @@ pub(crate) struct Given<'a> {
 }
 
 impl Oracle {
+    /// A lease is settled: what must be answered.
+    pub(crate) fn settle(&mut self, given: &Given<'_>) -> Settled {
+        let books = &mut self.books;
+        let Some(number) = books.live.get(&given.lease).copied() else {
+            return Settled { answer: Answer::Stale, links: Vec::new() };
+        };
+        let queue = books.entries[&number].queue;
+        books.conclude(number, given);
+        let links = given.links.iter().map(|link| books.admit(link, Some(queue))).collect();
+        books.refresh(None);
+        books.check_limits();
+        // A lease renewed for no time has expired before whatever is settled next.
+        books.advance(books.now);
+        Settled { answer: answer_to(given.outcome), links }
+    }
+
     /// A lease was settled and answered.
     pub(crate) fn settled(&mut self, given: &Given<'_>, settled: &Settled) -> Result<(), Breach> {
-        let Some(number) = self.books.live.get(&given.lease).copied() else {
-            return if settled.answer == Answer::Stale && settled.links.is_empty() {
+        let live = self.books.live.get(&given.lease);
+        let url = live.map(|number| self.books.entries[number].url.clone());
+        let expected = self.settle(given);
+        let Some(url) = url else {
+            return if *settled == expected {
                 Ok(())
             } else {
                 let message =
@@ -31,21 +51,37 @@ impl Oracle {
                 Err(Breach::new(Rule::N3, message).expecting("stale"))
             };
         };
-        let expected = answer_to(given.outcome);
-        if settled.answer != expected {
-            let url = &self.books.entries[&number].url;
+        if settled.answer != expected.answer {
             let message = format!(
-                "the lease {} of {url} is live, and yet was answered `{}`, not `{expected}`",
-                given.lease.0, settled.answer
+                "the lease {} of {url} is live, and yet was answered `{}`, not `{}`",
+                given.lease.0, settled.answer, expected.answer
             );
-            return Err(Breach::new(Rule::Lease, message).expecting(expected.to_string()));
+            return Err(Breach::new(Rule::Lease, message).expecting(expected.answer.to_string()));
         }
-        let queue = self.books.entries[&number].queue;
-        self.books.conclude(number, given);
-        self.check_admissions(given.links, &settled.links, Some(queue))?;
-        self.books.refresh(None);
-        self.books.check_limits();
-        Ok(())
+        if settled.links.len() != expected.links.len() {
+            let (given_links, came) = (expected.links.len(), settled.links.len());
+            let message = format!("{url} was settled with {given_links} links, {came} were answered");
+            let breach = Breach::new(Rule::N8, message);
+            return Err(match given.links.first() {
+                Some(link) => {
+                    let state = self.books.state_of(link.identity).to_string();
+                    breach.shown_by(Verb::Url(link.request.url.clone())).expecting(state)
+                }
+                None => breach,
+            });
+        }
+        match first_wrong(given.links, &settled.links, &expected.links) {
+            None => Ok(()),
+            Some((Candidate { request, identity, .. }, answer, expected)) => {
+                let (link, identity) = (request.url.as_str(), *identity);
+                let message =
+                    format!("{link}, found on {url}, was answered `{answer}`, but it is to be `{expected}`");
+                let state = self.books.state_of(identity).to_string();
+                Err(Breach::new(rule_of(answer, expected), message)
+                    .shown_by(Verb::Url(link.to_owned()))
+                    .expecting(state))
+            }
+        }
     }
 }
 
@@ -65,8 +101,10 @@ impl Books {
     fn conclude(&mut self, number: u64, given: &Given<'_>) {
         let command = self.next_command();
         let now = self.now;
-        let Some(entry) = self.entries.get_mut(&number) else { return };
-        let State::Leased(grant) = entry.state else { return };
+        let entry = self.entries.get_mut(&number).expect("a live lease is of an entry");
+        let State::Leased(grant) = entry.state else {
+            unreachable!("a live lease is of an entry that is leased")
+        };
         let (queue, cost) = (entry.queue, entry.cost);
         entry.set_by = command;
         if !matches!(given.outcome, SettleAs::Release | SettleAs::Renew { .. }) {
@@ -75,8 +113,10 @@ impl Books {
                 if matches!(given.outcome, SettleAs::Retry { .. }) { entry.retries + 1 } else { 0 };
         }
         let state = match given.outcome {
-            SettleAs::Done { next } => {
+            SettleAs::Done { visit, next } => {
                 self.fetched += 1;
+                self.bytes = self.bytes.saturating_add(visit.bytes);
+                entry.record(now, visit, *next);
                 State::Done(*next)
             }
             SettleAs::Retry { at } => {

@@ -74,11 +74,10 @@ impl Oracle {
             return;
         }
         for number in books.entries_of(identity).to_vec() {
-            if books.entries.get(&number).is_some_and(|entry| entry.state == State::Dead) {
+            if books.entries[&number].state == State::Dead {
                 books.visit_again(number, books.now);
-                if let Some(entry) = books.entries.get_mut(&number) {
-                    (entry.expiries, entry.retries) = (0, 0);
-                }
+                let entry = books.entry_mut(number);
+                (entry.expiries, entry.retries) = (0, 0);
             }
         }
         books.refresh(None);
@@ -98,7 +97,7 @@ impl Books {
     fn forget_where(&mut self, queue: usize, gone: impl Fn(State) -> bool) {
         let numbers: Vec<u64> = self.queues[queue].members.iter().copied().collect();
         for number in numbers {
-            if self.entries.get(&number).is_some_and(|entry| gone(entry.state)) {
+            if gone(self.entries[&number].state) {
                 self.forget(number);
             }
         }

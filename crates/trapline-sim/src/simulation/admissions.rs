@@ -8,7 +8,7 @@ use trapline_frontier::script::{Admit, Verb};
 
 use super::Simulation;
 use super::agenda::Event;
-use crate::faults::Fault;
+use crate::faults::Trouble;
 use crate::oracle::Breach;
 use crate::random::Random;
 use crate::web::Page;
@@ -35,8 +35,8 @@ impl Simulation {
             let url = if self.random.chance(1, 2) { self.some_url() } else { self.some_page() };
             admits.push(Verb::Admit(self.with_wishes(url)));
         }
-        self.act_together(admits.clone())?;
-        if self.scene.strikes(Fault::Lost, &mut self.random) {
+        let answers = self.act_at_risk(admits.clone())?;
+        if answers.lost || self.scene.strikes(Trouble::Lost, &mut self.random) {
             self.act_together(admits)?;
         }
         let again = self.in_about(8_000);
@@ -83,12 +83,9 @@ impl Simulation {
     /// Any page of the web, known or not.
     pub(super) fn some_page(&mut self) -> String {
         let hosts = self.scene.web.hosts();
-        let host = self.random.range(0..hosts.len() as u64);
-        let pages = hosts[usize::try_from(host).unwrap_or(0)].pages();
-        let number = self.random.range(0..u64::from(pages));
-        let page =
-            Page { host: u32::try_from(host).unwrap_or(0), number: u32::try_from(number).unwrap_or(0) };
-        self.scene.web.url(page)
+        let host = self.random.number(0..u32::try_from(hosts.len()).expect("hosts are counted by u32"));
+        let number = self.random.number(0..hosts[host as usize].pages());
+        self.scene.web.url(Page { host, number })
     }
 
     /// A URL that is known, if there is one.

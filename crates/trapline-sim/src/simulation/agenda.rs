@@ -1,6 +1,6 @@
 //! What will happen when, in a run: each event has its moment, and among equals the order in which they were added.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use trapline_core::Timestamp;
 use trapline_frontier::Lease;
@@ -12,10 +12,9 @@ use crate::web::Response;
 pub(super) enum Event {
     /// A worker has nothing to do and claims.
     Wake(u32),
-    /// A worker settles.
-    End(u32, Vec<Job>),
-    /// A worker needs more time.
-    Renew(u32, Job),
+    /// A worker has something to do about one of its jobs at least. A worker has this event ahead or the one above, and
+    /// never both.
+    Work(u32, Vec<Job>),
     /// A settlement is sent once more.
     Again(Settle),
     /// Somebody admits URLs.
@@ -38,6 +37,10 @@ pub(super) struct Job {
     /// When the fetch ends.
     pub(super) ends: Timestamp,
     pub(super) deadline: Timestamp,
+    /// Whoever fetches looks after the lease. Others do not, and settle when they do.
+    pub(super) renews: bool,
+    /// When something is to be done about it: it has ended, or is to be renewed.
+    pub(super) acts: Timestamp,
 }
 
 /// What will happen when.
@@ -45,15 +48,24 @@ pub(super) struct Job {
 pub(super) struct Agenda {
     events: BTreeMap<(Timestamp, u64), Event>,
     added: u64,
+    /// Workers that have something ahead.
+    workers: BTreeSet<u32>,
 }
 
 impl Agenda {
     pub(super) fn add(&mut self, at: Timestamp, event: Event) {
+        if let Event::Wake(worker) | Event::Work(worker, _) = event {
+            assert!(self.workers.insert(worker), "worker {worker} has one thing ahead at a time");
+        }
         self.added += 1;
         self.events.insert((at, self.added), event);
     }
 
     pub(super) fn next(&mut self) -> Option<(Timestamp, Event)> {
-        self.events.pop_first().map(|((at, _), event)| (at, event))
+        let ((at, _), event) = self.events.pop_first()?;
+        if let Event::Wake(worker) | Event::Work(worker, _) = event {
+            self.workers.remove(&worker);
+        }
+        Some((at, event))
     }
 }

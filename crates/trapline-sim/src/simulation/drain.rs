@@ -15,11 +15,14 @@ use crate::oracle::{Breach, Rule};
 /// How many URLs the last worker claims at a time.
 const CLAIMED: usize = 10;
 
+/// How long a URL may take in the end, expiries and the waits of its queue included.
+const PATIENCE: Duration = Duration::from_secs(300);
+
 impl Simulation {
     /// What workers have begun, they end. Nobody begins anything new.
     pub(super) fn finish_jobs(&mut self) -> Result<(), Breach> {
         while let Some((at, event)) = self.agenda.next() {
-            if matches!(event, Event::End(..) | Event::Renew(..) | Event::Again(_)) {
+            if matches!(event, Event::Work(..) | Event::Again(_)) {
                 self.now = self.now.max(at);
                 self.happen(event)?;
             }
@@ -33,12 +36,16 @@ impl Simulation {
             return self.act(Verb::Claim(Claim { urls: CLAIMED, ..Claim::default() })).map(drop);
         }
         self.calm()?;
+        // Everybody waits for somebody: for the last that was said to happen, and then one after the other at worst.
+        let last = self.rig.oracle.moments().last().unwrap_or(self.now).max(self.now);
+        let patience = PATIENCE * u32::try_from(self.rig.oracle.entries()).expect("a small crawl");
+        let until = last + PATIENCE + patience;
         // Each URL is claimed once more at most, after a wait at most, its retries and visits included; leases that are
         // still out expire, as often as they may.
         let rounds_max = 20 + 8 * self.rig.oracle.entries();
         for _ in 0..rounds_max {
             let claim = Claim { urls: CLAIMED, lease: Some(Duration::from_secs(60)), ..Claim::default() };
-            let answers = self.act(Verb::Claim(claim))?;
+            let answers = self.act(Verb::Claim(claim)).map_err(Breach::while_draining)?;
             if self.rig.oracle.is_finished() {
                 return Ok(());
             }
@@ -51,12 +58,17 @@ impl Simulation {
                 self.now = next.ok_or_else(|| {
                     Breach::new(Rule::Drain, "nothing will happen any more, and the crawl is not exhausted")
                 })?;
+                if self.now > until {
+                    let message =
+                        format!("the crawl is not exhausted by {until}, and goes on at {}", self.now);
+                    return Err(Breach::new(Rule::Drain, message));
+                }
                 continue;
             }
             let settle = |(number, lease): (usize, Lease)| {
                 Verb::Settle(Settle {
                     url: lease.request.url.clone(),
-                    outcome: SettleAs::Done { next: None },
+                    outcome: SettleAs::done(None),
                     delay: None,
                     links: Vec::new(),
                     lease: Some(number + 1),

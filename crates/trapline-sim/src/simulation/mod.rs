@@ -7,6 +7,8 @@
 mod act;
 mod admissions;
 mod agenda;
+mod call;
+mod cut;
 mod drain;
 mod operators;
 mod replay;
@@ -20,8 +22,9 @@ use trapline_core::Timestamp;
 use trapline_frontier::StoreError;
 use trapline_frontier::script::{Script, Verb};
 
-use crate::faults::{Fault, Faults};
-use crate::oracle::Breach;
+use crate::faults::{Faults, Trouble};
+use crate::oracle::{Breach, Rule};
+use crate::panics::caught;
 use crate::random::Random;
 use crate::stores::Stores;
 use act::{Act, History};
@@ -51,7 +54,7 @@ impl Default for SimPlan {
 }
 
 /// One run.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Run {
     /// What was done and what came back, as a trace.
     pub history: Script,
@@ -61,6 +64,8 @@ pub struct Run {
     pub tally: Tally,
     /// What went wrong, if anything did; it is the last that was done.
     pub breach: Option<Breach>,
+    /// Calls that a crash cut short: where in the history, and whether they were done. No store promises either.
+    cuts: Vec<(usize, bool)>,
 }
 
 /// Runs a seed.
@@ -77,8 +82,11 @@ pub fn simulate(plan: &SimPlan, stores: &dyn Stores) -> Result<Run, StoreError> 
         now: Timestamp::ZERO,
         agenda: Agenda::default(),
         history: History::default(),
+        cuts: Vec::new(),
     };
-    let breach = simulation.run(plan.steps).err();
+    let ran = caught(|| simulation.run(plan.steps));
+    let panicked = |why| Err(Breach::new(Rule::Failure, format!("the simulation panicked: {why}")));
+    let breach = ran.unwrap_or_else(panicked).err();
     Ok(simulation.end(breach))
 }
 
@@ -89,6 +97,7 @@ struct Simulation {
     now: Timestamp,
     agenda: Agenda,
     history: History,
+    cuts: Vec<(usize, bool)>,
 }
 
 impl Simulation {
@@ -99,16 +108,16 @@ impl Simulation {
         }
         self.agenda.add(self.now, Event::Look);
         self.agenda.add(self.now, Event::Admit);
-        if self.scene.rate(Fault::Operators) > 0 {
+        if self.scene.rate(Trouble::Operators) > 0 {
             self.agenda.add(self.now, Event::Operate);
         }
-        if self.scene.rate(Fault::Restarts) > 0 && self.rig.can_restart() {
+        if self.scene.rate(Trouble::Restarts) > 0 && self.rig.can_restart() {
             self.agenda.add(self.now, Event::Restart);
         }
         for _ in 0..steps {
             let Some((at, event)) = self.agenda.next() else { break };
             self.now = self.now.max(at);
-            if self.scene.strikes(Fault::Jumps, &mut self.random) && self.random.chance(1, 8) {
+            if self.scene.strikes(Trouble::Jumps, &mut self.random) && self.random.chance(1, 8) {
                 self.jump();
             }
             self.happen(event)?;
@@ -122,8 +131,7 @@ impl Simulation {
     fn happen(&mut self, event: Event) -> Result<(), Breach> {
         match event {
             Event::Wake(worker) => self.claim(worker),
-            Event::End(worker, jobs) => self.settle(worker, &jobs),
-            Event::Renew(worker, job) => self.renew(worker, job),
+            Event::Work(worker, jobs) => self.work(worker, jobs),
             Event::Again(settle) => self.act(Verb::Settle(settle)).map(drop),
             Event::Admit => self.admit_more(),
             Event::Operate => self.operate(),
@@ -141,6 +149,34 @@ impl Simulation {
     fn act_together(&mut self, verbs: Vec<Verb>) -> Result<Answers, Breach> {
         let act = Act { at: self.clock(), verbs };
         self.do_now(act)
+    }
+
+    /// Does several things in one batch, in whose middle the store may crash: then nobody hears the answer.
+    fn act_at_risk(&mut self, verbs: Vec<Verb>) -> Result<Answers, Breach> {
+        let act = Act { at: self.clock(), verbs };
+        let crashes = self.rig.can_restart()
+            && act.leaves_traces()
+            && self.scene.strikes(Trouble::Restarts, &mut self.random)
+            && self.random.chance(1, 6);
+        if !crashes {
+            return self.do_now(act);
+        }
+        match self.rig.cut(&act) {
+            Ok(answers) => {
+                self.cuts.push((self.history.steps.len(), answers.is_some()));
+                match answers {
+                    Some(answers) => self.history.note(act, answers.texts),
+                    None => self.history.pass(act.at),
+                }
+                self.history.note(Act::new(self.history.latest(), Verb::Crash), vec!["ok".to_owned()]);
+                Ok(Answers::unheard())
+            }
+            Err(breach) => {
+                self.history.note_last(act);
+                self.history.note_last(Act::new(self.history.latest(), Verb::Crash));
+                Err(breach)
+            }
+        }
     }
 
     fn do_now(&mut self, act: Act) -> Result<Answers, Breach> {
@@ -164,7 +200,7 @@ impl Simulation {
 
     /// The time by the clock of whoever acts, which may be behind.
     fn clock(&mut self) -> Timestamp {
-        if !self.scene.strikes(Fault::Jumps, &mut self.random) {
+        if !self.scene.strikes(Trouble::Jumps, &mut self.random) {
             return self.now;
         }
         let behind = *self.random.choose(&[0, 1, 1_000, 3_600_000]);
@@ -193,7 +229,7 @@ impl Simulation {
         if self.random.chance(1, 2) {
             self.audit()?;
         }
-        let again = 100_000 / self.scene.rate(Fault::Restarts).max(1);
+        let again = 100_000 / self.scene.rate(Trouble::Restarts).max(1);
         let again = self.in_about(again);
         self.agenda.add(again, Event::Restart);
         Ok(())
@@ -212,6 +248,6 @@ impl Simulation {
             ..self.rig.tally
         };
         let history = Script { settings: self.scene.settings, steps: self.history.steps };
-        Run { history, partitions: self.scene.partitions, tally, breach }
+        Run { history, partitions: self.scene.partitions, tally, breach, cuts: self.cuts }
     }
 }

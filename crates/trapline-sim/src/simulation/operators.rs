@@ -6,7 +6,7 @@ use super::Simulation;
 use super::admissions::some_terms;
 use super::agenda::Event;
 use super::scene::some_setting;
-use crate::faults::Fault;
+use crate::faults::Trouble;
 use crate::oracle::Breach;
 
 impl Simulation {
@@ -25,8 +25,8 @@ impl Simulation {
             }
             _ => Verb::Crawl(self.some_change()),
         };
-        self.act(verb)?;
-        let again = self.in_about(60_000 / self.scene.rate(Fault::Operators).max(1));
+        self.act_at_risk(vec![verb])?;
+        let again = self.in_about(60_000 / self.scene.rate(Trouble::Operators).max(1));
         self.agenda.add(again, Event::Operate);
         Ok(())
     }
@@ -67,7 +67,8 @@ impl Simulation {
             }
             3..=4 => {
                 let url = self.some_url();
-                self.act(Verb::Url(url))?;
+                let verb = if self.random.chance(1, 2) { Verb::Page(url) } else { Verb::Url(url) };
+                self.act(verb)?;
             }
             5 => drop(self.act(Verb::Crawl(CrawlVerb::Show))?),
             _ => self.audit()?,

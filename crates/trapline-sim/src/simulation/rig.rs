@@ -2,20 +2,22 @@
 //! holds a frontier.
 
 use std::collections::BTreeMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use trapline_core::{Identity, IdentityKey, Request, Timestamp};
-use trapline_frontier::script::{Claim, CrawlVerb, Reopen, Settle, Verb, describe_crawl, describe_queue};
+use trapline_frontier::script::{
+    CrawlVerb, Reopen, Settle, Verb, describe_crawl, describe_page, describe_queue,
+};
 use trapline_frontier::{
-    Admission, Claimed, DeadChange, DeadLetters, Frontier, FrontierBuilder, Lease, LeaseId, Query,
-    QueueReport, QueueState, Refusal, Rows, Scan, Settings, Settled, Settlement, Steer, StoreError,
-    UrlChange,
+    Admission, Answer, Claimed, Frontier, FrontierBuilder, Lease, LeaseId, Query, QueueReport, QueueState,
+    Refusal, Rows, Scan, Settings, Settled, Settlement, StoreError,
 };
 
 use super::act::Act;
+use super::call::{Call, Reply, steer_of};
 use super::tally::Tally;
 use crate::oracle::{Breach, Given, Oracle, Rule};
+use crate::panics::caught;
 use crate::stores::{Opened, Stores};
 
 const CRAWL: &str = "sim";
@@ -23,7 +25,7 @@ const CRAWL: &str = "sim";
 /// A frontier on a store, and the oracle that watches it.
 pub(crate) struct Rig {
     /// None only while the store is being opened again.
-    frontier: Option<Frontier>,
+    pub(super) frontier: Option<Frontier>,
     reopen: Option<Box<dyn Reopen>>,
     partitions: u32,
     pub(crate) oracle: Oracle,
@@ -41,11 +43,38 @@ pub(crate) struct Answers {
     /// What was granted, each with its number among all grants, and the whole answer of a claim.
     pub(crate) leases: Vec<(usize, Lease)>,
     pub(crate) claimed: Option<Claimed>,
+    /// Nobody heard the answer: the store crashed before it was given.
+    pub(crate) lost: bool,
 }
 
 impl Answers {
-    fn said(text: impl Into<String>) -> Self {
-        Self { texts: vec![text.into()], leases: Vec::new(), claimed: None }
+    pub(super) fn said(text: impl Into<String>) -> Self {
+        Self::texts(vec![text.into()])
+    }
+
+    /// Of a call whose answer nobody heard.
+    pub(crate) fn unheard() -> Self {
+        Self { lost: true, ..Self::texts(Vec::new()) }
+    }
+
+    fn texts(texts: Vec<String>) -> Self {
+        Self { texts, leases: Vec::new(), claimed: None, lost: false }
+    }
+
+    pub(super) fn admitted(is_well_formed: &[bool], answers: &[Admission]) -> Self {
+        let mut answers = answers.iter();
+        let malformed = Admission::Refused(Refusal::Malformed);
+        let text = |well: &bool| {
+            let answer = if *well { answers.next().expect("what was sent was answered") } else { &malformed };
+            answer.to_string()
+        };
+        Self::texts(is_well_formed.iter().map(text).collect())
+    }
+
+    /// A lease that was never granted is stale.
+    pub(super) fn settled(places: &[Option<usize>], answers: &[Settled]) -> Self {
+        let text = |place: &Option<usize>| place.map_or(Answer::Stale, |place| answers[place].answer);
+        Self::texts(places.iter().map(|place| text(place).to_string()).collect())
     }
 }
 
@@ -91,25 +120,25 @@ impl Rig {
         guarded(|| pollster::block_on(self.play_now(act)))
     }
 
-    fn frontier(&self) -> Result<&Frontier, Breach> {
+    pub(super) fn frontier(&self) -> Result<&Frontier, Breach> {
         self.frontier.as_ref().ok_or_else(|| Breach::new(Rule::Failure, "the store was not opened again"))
     }
 
     async fn play_now(&mut self, act: &Act) -> Result<Answers, Breach> {
         self.oracle.advance(act.at);
         self.tally.commands += act.verbs.len() as u64;
-        match act.verbs.first() {
-            None => Ok(Answers { texts: Vec::new(), leases: Vec::new(), claimed: None }),
-            Some(Verb::Admit(_)) => self.admit(act).await,
-            Some(Verb::Settle(_)) => self.settle(act).await,
-            Some(Verb::Claim(claim)) => self.claim(act.at, claim).await,
-            Some(Verb::Restart) => self.restart(false).await,
-            Some(Verb::Crash) => self.restart(true).await,
-            Some(verb) => self.operate(act.at, verb).await,
+        match act.verbs.as_slice() {
+            [Verb::Restart] => self.restart(false).await,
+            [Verb::Crash] => self.restart(true).await,
+            _ => {
+                let call = self.prepare(act)?;
+                let reply = call.send(self.frontier()?, act.at).await?;
+                self.judge(act.at, &call, reply).await
+            }
         }
     }
 
-    async fn restart(&mut self, crash: bool) -> Result<Answers, Breach> {
+    pub(super) async fn restart(&mut self, crash: bool) -> Result<Answers, Breach> {
         // Nobody holds the store while it is closed.
         self.frontier = None;
         let Some(reopen) = &mut self.reopen else {
@@ -121,30 +150,108 @@ impl Rig {
         Ok(Answers::said("ok"))
     }
 
-    async fn admit(&mut self, act: &Act) -> Result<Answers, Breach> {
-        let mut candidates = Vec::new();
-        let mut is_well_formed = Vec::new();
-        for verb in &act.verbs {
-            let Verb::Admit(admit) = verb else { continue };
-            let candidate = admit.candidate(self.frontier()?).ok();
-            is_well_formed.push(candidate.is_some());
-            candidates.extend(candidate);
-        }
-        let answers = self.frontier()?.admit_candidates(act.at, &candidates).await?;
-        self.tally.count_admissions(&answers);
-        self.oracle.admitted(&candidates, &answers)?;
-        let mut answers = answers.iter();
-        let malformed = Admission::Refused(Refusal::Malformed);
-        let text = |well: &bool| if *well { answers.next() } else { None }.unwrap_or(&malformed).to_string();
-        Ok(Answers { texts: is_well_formed.iter().map(text).collect(), leases: Vec::new(), claimed: None })
+    /// The call that an act is.
+    pub(super) fn prepare<'a>(&self, act: &'a Act) -> Result<Call<'a>, Breach> {
+        let first = act.verbs.first().expect("an act does something");
+        Ok(match first {
+            Verb::Admit(_) => {
+                let mut candidates = Vec::new();
+                let mut is_well_formed = Vec::new();
+                for verb in &act.verbs {
+                    let Verb::Admit(admit) = verb else { unreachable!("a batch is of one kind") };
+                    let candidate = admit.candidate(self.frontier()?).ok();
+                    is_well_formed.push(candidate.is_some());
+                    candidates.extend(candidate);
+                }
+                Call::Admit(candidates, is_well_formed)
+            }
+            Verb::Settle(_) => {
+                let mut settlements = Vec::new();
+                let mut places = Vec::new();
+                for verb in &act.verbs {
+                    let Verb::Settle(settle) = verb else { unreachable!("a batch is of one kind") };
+                    let settlement = self.settlement(settle)?;
+                    places.push(settlement.is_some().then_some(settlements.len()));
+                    settlements.extend(settlement.map(|settlement| (settle, settlement)));
+                }
+                Call::Settle(settlements, places)
+            }
+            Verb::Claim(claim) => Call::Claim(claim),
+            Verb::Crawl(CrawlVerb::Show) => Call::AskCrawl,
+            Verb::Queue(key) => Call::AskQueue(key),
+            Verb::Url(url) => self.identity(url)?.map_or(Call::Nothing("unknown"), |_| Call::AskUrl(url)),
+            Verb::Page(url) => self.identity(url)?.map_or(Call::Nothing("none"), |_| Call::AskPage(url)),
+            Verb::Steer { .. } | Verb::Crawl(_) | Verb::DeadReplay(_) | Verb::Forget(_) => {
+                let frontier = self.frontier()?;
+                steer_of(first, |url| identity_of(frontier, url))
+                    .map_or(Call::Nothing("ok"), |steer| Call::Steer(first, steer))
+            }
+            Verb::Restart | Verb::Crash => unreachable!("the store itself is not asked to be opened again"),
+        })
     }
 
-    async fn claim(&mut self, at: Timestamp, claim: &Claim) -> Result<Answers, Breach> {
-        let claimed = self.frontier()?.claim(at, claim).await?;
-        self.tally.grants += claimed.leases.len() as u64;
-        let asked = self.oracle.claimed(claim, &claimed)?;
-        let retired = self.retired_among(at, asked).await?;
-        self.oracle.reached(claim, &claimed, |key| retired.iter().any(|retired| retired == key))?;
+    /// Shows an answer to the oracle.
+    pub(super) async fn judge(
+        &mut self,
+        at: Timestamp,
+        call: &Call<'_>,
+        reply: Reply,
+    ) -> Result<Answers, Breach> {
+        match (call, reply) {
+            (Call::Admit(candidates, is_well_formed), Reply::Admitted(answers)) => {
+                self.tally.count_admissions(&answers);
+                self.oracle.admitted(candidates, &answers)?;
+                Ok(Answers::admitted(is_well_formed, &answers))
+            }
+            (Call::Claim(claim), Reply::Claimed(claimed)) => {
+                self.tally.count_grants(&claimed.leases);
+                let asked = self.oracle.claimed(claim, &claimed)?;
+                let retired = self.retired_among(at, asked).await?;
+                let is_retired = |key: &str| retired.iter().any(|retired| retired == key);
+                self.oracle.reached(claim, &claimed, is_retired)?;
+                Ok(self.claimed(claimed))
+            }
+            (Call::Settle(settlements, places), Reply::Settled(answers)) => {
+                if answers.len() != settlements.len() {
+                    let message =
+                        format!("{} leases were settled, {} answered", settlements.len(), answers.len());
+                    return Err(Breach::new(Rule::Answer, message));
+                }
+                for ((settle, settlement), settled) in settlements.iter().zip(&answers) {
+                    self.tally.count_settlement(settled);
+                    self.oracle.settled(&given(settle, settlement), settled)?;
+                }
+                Ok(Answers::settled(places, &answers))
+            }
+            (Call::Steer(verb, _), Reply::Steered) => {
+                let frontier = self.frontier.as_ref();
+                steered(&mut self.oracle, verb, |url| identity_of(frontier?, url));
+                Ok(Answers::said("ok"))
+            }
+            (Call::AskUrl(_), Reply::Url(report)) => {
+                self.oracle.check_url(report.identity, &report)?;
+                Ok(Answers::said(report.state.to_string()))
+            }
+            (Call::AskPage(_), Reply::Url(report)) => {
+                self.oracle.check_url(report.identity, &report)?;
+                Ok(Answers::said(describe_page(report.page.as_deref())))
+            }
+            (Call::AskQueue(key), Reply::Queue(report)) => {
+                self.oracle.check_queue(key, report.as_ref())?;
+                let unknown = || "state=unknown".to_owned();
+                Ok(Answers::said(report.map_or_else(unknown, |report| describe_queue(&report))))
+            }
+            (Call::AskCrawl, Reply::Crawl(report)) => {
+                self.oracle.check_crawl(&report)?;
+                Ok(Answers::said(describe_crawl(&report)))
+            }
+            (Call::Nothing(text), Reply::Nothing) => Ok(Answers::said(*text)),
+            _ => unreachable!("a call gets a reply of its kind"),
+        }
+    }
+
+    /// Notes what a claim got.
+    pub(super) fn claimed(&mut self, claimed: Claimed) -> Answers {
         let mut leases = Vec::new();
         for lease in &claimed.leases {
             self.newest.insert(lease.identity, self.granted.len());
@@ -152,10 +259,14 @@ impl Rig {
             self.granted.push((lease.id, Arc::clone(&lease.request)));
         }
         let urls: Vec<_> = claimed.leases.iter().map(|lease| lease.request.url.as_str()).collect();
-        Ok(Answers { texts: vec![urls.join(" ")], leases, claimed: Some(claimed) })
+        Answers { texts: vec![urls.join(" ")], leases, claimed: Some(claimed), lost: false }
     }
 
-    async fn retired_among(&self, at: Timestamp, keys: Vec<String>) -> Result<Vec<String>, Breach> {
+    pub(super) async fn retired_among(
+        &self,
+        at: Timestamp,
+        keys: Vec<String>,
+    ) -> Result<Vec<String>, Breach> {
         if keys.is_empty() {
             return Ok(keys);
         }
@@ -172,36 +283,6 @@ impl Rig {
         }
     }
 
-    async fn settle(&mut self, act: &Act) -> Result<Answers, Breach> {
-        let mut settlements = Vec::new();
-        // The place in the batch of each verb; None for a lease that was never granted, which is stale.
-        let mut places = Vec::new();
-        for verb in &act.verbs {
-            let Verb::Settle(settle) = verb else { continue };
-            let settlement = self.settlement(settle)?;
-            places.push(settlement.is_some().then_some(settlements.len()));
-            settlements.extend(settlement.map(|settlement| (settle, settlement)));
-        }
-        let batch = settlements.iter().map(|(_, settlement)| settlement.clone()).collect();
-        let answers = self.frontier()?.settle(act.at, batch).await?;
-        if answers.len() != settlements.len() {
-            let message = format!("{} leases were settled, {} answered", settlements.len(), answers.len());
-            return Err(Breach::new(Rule::Answer, message));
-        }
-        for ((settle, settlement), settled) in settlements.iter().zip(&answers) {
-            self.tally.count_settlement(settled);
-            let Settlement { lease, delay, ref links, .. } = *settlement;
-            self.oracle.settled(&Given { lease, outcome: &settle.outcome, delay, links }, settled)?;
-        }
-        let stale = || "stale".to_owned();
-        let text = |place: &Option<usize>| {
-            place
-                .and_then(|place| answers.get(place))
-                .map_or_else(stale, |settled: &Settled| settled.answer.to_string())
-        };
-        Ok(Answers { texts: places.iter().map(text).collect(), leases: Vec::new(), claimed: None })
-    }
-
     fn settlement(&self, settle: &Settle) -> Result<Option<Settlement>, Breach> {
         let number = match settle.lease {
             Some(number) => number.checked_sub(1),
@@ -214,105 +295,69 @@ impl Rig {
     }
 
     fn identity(&self, url: &str) -> Result<Option<Identity>, Breach> {
-        Ok(self.frontier()?.prepare(Request::get(url)).ok().map(|prepared| prepared.identity))
-    }
-
-    /// Whatever else a line can do.
-    async fn operate(&mut self, at: Timestamp, verb: &Verb) -> Result<Answers, Breach> {
-        let text = match verb {
-            Verb::Steer { key, change } => {
-                self.frontier()?.steer_queue(at, key, change.into()).await?;
-                self.oracle.steered(key, change);
-                "ok".to_owned()
-            }
-            Verb::Crawl(crawl) => match crawl.change() {
-                Some(change) => {
-                    self.frontier()?.steer_crawl(at, change).await?;
-                    self.oracle.changed(crawl);
-                    "ok".to_owned()
-                }
-                None => {
-                    let report = self.frontier()?.report(at).await?;
-                    self.oracle.check_crawl(&report)?;
-                    describe_crawl(&report)
-                }
-            },
-            Verb::DeadReplay(url) => {
-                if let Some(identity) = self.identity(url)? {
-                    let steer = Steer::Dead(DeadLetters::Url(identity), DeadChange::Replay);
-                    self.frontier()?.steer(at, steer).await?;
-                    self.oracle.replayed(identity);
-                }
-                "ok".to_owned()
-            }
-            Verb::Forget(url) => {
-                if let Some(identity) = self.identity(url)? {
-                    self.frontier()?.steer(at, Steer::Url(identity, UrlChange::Forget)).await?;
-                    self.oracle.forgot(identity);
-                }
-                "ok".to_owned()
-            }
-            Verb::Url(url) => match self.identity(url)? {
-                Some(identity) => {
-                    let report = self.frontier()?.url(at, url).await?;
-                    self.oracle.check_url(identity, &report)?;
-                    report.state.to_string()
-                }
-                None => "unknown".to_owned(),
-            },
-            Verb::Queue(key) => {
-                let report = self.frontier()?.queue(at, key).await?;
-                self.oracle.check_queue(key, report.as_ref())?;
-                report.map_or_else(|| "state=unknown".to_owned(), |report| describe_queue(&report))
-            }
-            Verb::Admit(_) | Verb::Claim(_) | Verb::Settle(_) | Verb::Restart | Verb::Crash => String::new(),
-        };
-        Ok(Answers::said(text))
+        Ok(identity_of(self.frontier()?, url))
     }
 
     /// Holds everything that can be asked against the oracle's books.
     pub(crate) fn audit(&mut self, at: Timestamp) -> Result<(), Breach> {
         self.tally.audits += 1;
         self.oracle.advance(at);
-        guarded(|| pollster::block_on(self.ask_everything(at)))
+        guarded(|| pollster::block_on(self.ask_everything(at, &self.oracle)))
     }
 
-    async fn ask_everything(&self, at: Timestamp) -> Result<(), Breach> {
+    /// Holds everything that can be asked against the books of an oracle.
+    pub(super) async fn ask_everything(&self, at: Timestamp, oracle: &Oracle) -> Result<(), Breach> {
         let frontier = self.frontier()?;
-        let identities = self.oracle.identities();
+        let identities = oracle.identities();
         match frontier.scan(at, &Scan::new(Query::UrlList(identities.clone()))).await?.rows {
             Rows::Urls(urls) if urls.len() == identities.len() => {
                 for (identity, report) in identities.iter().zip(&urls) {
-                    self.oracle
+                    oracle
                         .check_url(*identity, report)
-                        .map_err(|breach| breach.shown_by(Verb::Url(self.oracle.url_of(*identity))))?;
+                        .map_err(|breach| breach.or_shown_by(Verb::Url(oracle.url_of(*identity))))?;
                 }
             }
             _ => return Err(Breach::new(Rule::Report, "a list of URLs was asked for, another came")),
         }
         match frontier.scan(at, &Scan::new(Query::Leases)).await?.rows {
-            Rows::Leases(leases) => self.oracle.check_leases(&leases)?,
+            Rows::Leases(leases) => oracle.check_leases(&leases)?,
             _ => return Err(Breach::new(Rule::Report, "leases were asked for, other rows came")),
         }
-        let keys = self.oracle.keys();
+        let keys = oracle.keys();
         let reports = self.queues(at, Some(keys.clone())).await?;
         for key in &keys {
             let report = reports.iter().find(|report| *report.key == **key);
-            self.oracle
-                .check_queue(key, report)
-                .map_err(|breach| breach.shown_by(Verb::Queue(key.clone())))?;
+            oracle.check_queue(key, report).map_err(|breach| breach.shown_by(Verb::Queue(key.clone())))?;
         }
         let crawl = frontier.report(at).await?;
-        self.oracle.check_crawl(&crawl).map_err(|breach| breach.shown_by(Verb::Crawl(CrawlVerb::Show)))?;
-        self.oracle.check_stats(&frontier.stats(at).await?)
+        oracle.check_crawl(&crawl).map_err(|breach| breach.shown_by(Verb::Crawl(CrawlVerb::Show)))?;
+        oracle.check_stats(&frontier.stats(at).await?)
     }
 }
 
+/// What a settlement is to the oracle.
+pub(super) fn given<'a>(settle: &'a Settle, settlement: &'a Settlement) -> Given<'a> {
+    let Settlement { lease, delay, ref links, .. } = *settlement;
+    Given { lease, outcome: &settle.outcome, delay, links }
+}
+
+/// What steering is to the oracle.
+pub(super) fn steered(oracle: &mut Oracle, verb: &Verb, identity: impl Fn(&str) -> Option<Identity>) {
+    let known = "a URL that could be read before can be read again";
+    match verb {
+        Verb::Steer { key, change } => oracle.steered(key, change),
+        Verb::Crawl(crawl) => oracle.changed(crawl),
+        Verb::DeadReplay(url) => oracle.replayed(identity(url).expect(known)),
+        Verb::Forget(url) => oracle.forgot(identity(url).expect(known)),
+        _ => unreachable!("nothing else steers"),
+    }
+}
+
+pub(super) fn identity_of(frontier: &Frontier, url: &str) -> Option<Identity> {
+    frontier.prepare(Request::get(url)).ok().map(|prepared| prepared.identity)
+}
+
 /// A store that panics has failed; the simulation goes on to say so.
-fn guarded<T>(ask: impl FnOnce() -> Result<T, Breach>) -> Result<T, Breach> {
-    catch_unwind(AssertUnwindSafe(ask)).unwrap_or_else(|panic| {
-        let why = panic.downcast_ref::<String>().map(String::as_str);
-        let why = why.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without a word");
-        Err(Breach::new(Rule::Failure, format!("the store panicked: {why}")))
-    })
+pub(super) fn guarded<T>(ask: impl FnOnce() -> Result<T, Breach>) -> Result<T, Breach> {
+    caught(ask).unwrap_or_else(|why| Err(Breach::new(Rule::Failure, format!("the store panicked: {why}"))))
 }

@@ -3,7 +3,7 @@
 use trapline_frontier::Settings;
 
 use super::SimPlan;
-use crate::faults::Fault;
+use crate::faults::Trouble;
 use crate::random::Random;
 use crate::web::{Web, WebSize};
 
@@ -15,16 +15,18 @@ pub(super) struct Scene {
     pub(super) partitions: u32,
     pub(super) workers: u32,
     /// Out of a hundred occasions, by fault.
-    rates: [u64; Fault::ALL.len()],
+    rates: [u64; Trouble::ALL.len()],
     /// Out of a hundred pages, how many are to be visited again.
     pub(super) revisits: u64,
+    /// Out of a hundred visits, how many are recorded.
+    pub(super) records: u64,
     /// Out of a hundred candidates, how many come with wishes of their own.
     pub(super) wishes: u64,
 }
 
 /// Values that settings may have, at the start or later; `order` only at the start. What ends or stifles a crawl is drawn
 /// less often.
-const SETTINGS: [(&str, u64, &[&str]); 19] = [
+const SETTINGS: [(&str, u64, &[&str]); 20] = [
     ("order", 40, &["fifo", "lifo", "date"]),
     ("lease", 90, &["1s", "2s", "5s", "10s", "60s"]),
     ("delay", 60, &["0", "0", "250ms", "1s", "3s"]),
@@ -40,6 +42,7 @@ const SETTINGS: [(&str, u64, &[&str]); 19] = [
     ("max_deliveries", 40, &["0", "1", "2", "3"]),
     ("pause_at_finish", 5, &["true", "false"]),
     ("max_urls", 4, &["none", "10", "40"]),
+    ("max_bytes", 4, &["none", "100000", "500000"]),
     ("max_time", 4, &["none", "60s", "5m"]),
     ("max_depth", 15, &["none", "1", "2", "4", "8"]),
     ("max_queue_length", 10, &["none", "2", "5", "20"]),
@@ -53,8 +56,8 @@ impl Scene {
     pub(super) fn draw(plan: &SimPlan) -> Self {
         const SCENE: u64 = 11;
         let mut random = Random::of(&[plan.seed, SCENE]);
-        let hosts = u32::try_from(random.range(1..9)).unwrap_or(1);
-        let pages = hosts + u32::try_from(random.range(4..80)).unwrap_or(4);
+        let hosts = random.number(1..9);
+        let pages = hosts + random.number(4..80);
         let web = Web::wild(plan.seed, WebSize { hosts, pages });
         // Some crawls have few settings of their own, others many.
         let share = *random.choose(&[20, 60, 100]);
@@ -66,7 +69,7 @@ impl Scene {
             })
             .filter(|(name, _)| name != "admission")
             .collect();
-        let rates = Fault::ALL.map(|fault| {
+        let rates = Trouble::ALL.map(|fault| {
             let rate = *random.choose(&[0, 2, 5, 15, 40]);
             if plan.faults.has(fault) { rate } else { 0 }
         });
@@ -74,9 +77,10 @@ impl Scene {
             web,
             settings,
             partitions: *random.choose(&PARTITIONS),
-            workers: u32::try_from(random.range(1..7)).unwrap_or(1),
+            workers: random.number(1..7),
             rates,
-            revisits: *random.choose(&[0, 0, 10, 30]),
+            revisits: *random.choose(&[0, 10, 30, 60]),
+            records: *random.choose(&[0, 60, 100]),
             wishes: *random.choose(&[0, 10, 40]),
         }
     }
@@ -87,13 +91,13 @@ impl Scene {
     }
 
     /// Whether a fault happens on this occasion.
-    pub(super) fn strikes(&self, fault: Fault, random: &mut Random) -> bool {
+    pub(super) fn strikes(&self, fault: Trouble, random: &mut Random) -> bool {
         let rate = self.rates[fault as usize];
         rate > 0 && random.chance(rate, 100)
     }
 
     /// How often a fault happens, out of a hundred.
-    pub(super) fn rate(&self, fault: Fault) -> u64 {
+    pub(super) fn rate(&self, fault: Trouble) -> u64 {
         self.rates[fault as usize]
     }
 }

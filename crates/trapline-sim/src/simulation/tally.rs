@@ -2,7 +2,7 @@
 
 use std::ops::AddAssign;
 
-use trapline_frontier::{Admission, Answer, Settled};
+use trapline_frontier::{Admission, Answer, Lease, Settled};
 
 /// Counts of what happened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -15,6 +15,10 @@ pub struct Tally {
     pub added: u64,
     /// Leases granted.
     pub grants: u64,
+    /// Leases of pages that had been visited before.
+    pub revisits: u64,
+    /// Leases renewed.
+    pub renewals: u64,
     /// Settlements that were answered by something else than `stale`.
     pub settlements: u64,
     /// Settlements answered `stale`.
@@ -23,6 +27,8 @@ pub struct Tally {
     pub expiries: u64,
     /// Times the store was opened again.
     pub restarts: u64,
+    /// Calls that a crash cut short.
+    pub cuts: u64,
     /// Times everything was held against the oracle's books.
     pub audits: u64,
     /// Runs whose crawl was drained to its end.
@@ -38,8 +44,14 @@ impl Tally {
         self.added += answers.iter().filter(|answer| **answer == Admission::Added).count() as u64;
     }
 
+    pub(crate) fn count_grants(&mut self, leases: &[Lease]) {
+        self.grants += leases.len() as u64;
+        self.revisits += leases.iter().filter(|lease| lease.page.is_some()).count() as u64;
+    }
+
     pub(crate) fn count_settlement(&mut self, settled: &Settled) {
         self.count_admissions(&settled.links);
+        self.renewals += u64::from(settled.answer == Answer::Renewed);
         if settled.answer == Answer::Stale {
             self.stale += 1;
         } else {
@@ -54,10 +66,13 @@ impl AddAssign for Tally {
         self.commands += other.commands;
         self.added += other.added;
         self.grants += other.grants;
+        self.revisits += other.revisits;
+        self.renewals += other.renewals;
         self.settlements += other.settlements;
         self.stale += other.stale;
         self.expiries += other.expiries;
         self.restarts += other.restarts;
+        self.cuts += other.cuts;
         self.audits += other.audits;
         self.drained += other.drained;
         self.repeated += other.repeated;

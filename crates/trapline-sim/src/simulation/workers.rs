@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use trapline_core::Timestamp;
 use trapline_frontier::script::{Claim, Settle, SettleAs, Verb};
-use trapline_frontier::{Answer, Lease};
+use trapline_frontier::{Answer, Lease, Visit};
 
 use super::Simulation;
 use super::agenda::{Event, Job};
-use crate::faults::Fault;
+use crate::faults::Trouble;
 use crate::oracle::Breach;
 use crate::web::Response;
 
@@ -22,14 +22,11 @@ impl Simulation {
     /// A worker with nothing to do claims.
     pub(super) fn claim(&mut self, worker: u32) -> Result<(), Breach> {
         let claim = self.some_claim();
-        let answers = self.act(Verb::Claim(claim))?;
+        let answers = self.act_at_risk(vec![Verb::Claim(claim)])?;
         let now = self.now;
-        let lost = !answers.leases.is_empty() && self.scene.strikes(Fault::Lost, &mut self.random);
-        let dies = self.scene.strikes(Fault::Deaths, &mut self.random);
-        if lost || dies {
-            // Nobody knows of the leases any more. Another worker takes its place.
-            let back = self.in_about(5_000);
-            self.agenda.add(back, Event::Wake(worker));
+        let lost = !answers.leases.is_empty() && self.scene.strikes(Trouble::Lost, &mut self.random);
+        if lost || self.scene.strikes(Trouble::Deaths, &mut self.random) {
+            self.replace(worker);
             return Ok(());
         }
         if answers.leases.is_empty() {
@@ -39,15 +36,27 @@ impl Simulation {
             self.agenda.add(wake.max(now), Event::Wake(worker));
             return Ok(());
         }
-        let jobs: Vec<Job> =
+        let mut jobs: Vec<Job> =
             answers.leases.into_iter().map(|(number, lease)| self.begin(number, lease)).collect();
+        if self.random.chance(1, 3) {
+            // The whole claim is settled when the last page of it is there.
+            let ends = jobs.iter().filter(|job| job.renews).map(|job| job.ends).max();
+            jobs.iter_mut().filter(|job| job.renews).for_each(|job| job.ends = ends.unwrap_or(job.ends));
+        }
+        jobs.iter_mut().for_each(|job| self.plan(job));
         self.go_on(worker, jobs);
         Ok(())
     }
 
+    /// Nobody knows of a worker's leases any more. Another takes its place.
+    fn replace(&mut self, worker: u32) {
+        let back = self.in_about(5_000);
+        self.agenda.add(back, Event::Wake(worker));
+    }
+
     fn some_claim(&mut self) -> Claim {
         let random = &mut self.random;
-        let urls = usize::try_from(*random.choose(&[1, 1, 1, 2, 3, 5])).unwrap_or(1);
+        let urls = *random.choose(&[1, 1, 1, 2, 3, 5]);
         let mut claim = Claim { urls, ..Claim::default() };
         if random.chance(1, 10) {
             claim.per_queue = Some(*random.choose(&[1, 2]));
@@ -55,11 +64,11 @@ impl Simulation {
         if random.chance(1, 10) {
             claim.queues = Some(*random.choose(&[1, 2]));
         }
-        if random.chance(1, 20) {
+        if random.chance(1, 12) {
             claim.min_queues = Some(*random.choose(&[2, 3]));
         }
         if random.chance(1, 8) {
-            let short = if self.scene.rate(Fault::Late) > 0 { 1 } else { 500 };
+            let short = if self.scene.rate(Trouble::Late) > 0 { *random.choose(&[0, 1]) } else { 500 };
             claim.lease = Some(Duration::from_millis(*random.choose(&[short, 500, 2_000, 30_000])));
         }
         if random.chance(1, 15) {
@@ -74,85 +83,78 @@ impl Simulation {
     fn begin(&mut self, number: usize, lease: Lease) -> Job {
         let fetched = self.scene.web.fetch(&lease.request.url, self.now, &mut self.random);
         let deadline = lease.deadline;
-        let mut ends = self.now + fetched.took;
-        if self.scene.strikes(Fault::Stalls, &mut self.random) {
+        let (mut ends, mut renews) = (self.now + fetched.took, false);
+        if self.scene.strikes(Trouble::Stalls, &mut self.random) {
             ends = deadline + Duration::from_millis(self.random.range(0..30_000));
-        } else if self.scene.strikes(Fault::Late, &mut self.random) {
+        } else if self.scene.strikes(Trouble::Late, &mut self.random) {
             let around = self.random.range(0..3);
             ends = Timestamp::from_millis((deadline.as_millis() + around).saturating_sub(1)).max(self.now);
+        } else {
+            renews = true;
         }
-        Job { number, lease, response: fetched.response, ends, deadline }
+        Job { number, lease, response: fetched.response, ends, deadline, renews, acts: ends }
     }
 
-    /// Fetches go on until the first of them ends, or needs more time than its lease has.
-    fn go_on(&mut self, worker: u32, mut jobs: Vec<Job>) {
-        jobs.sort_by_key(|job| job.ends);
-        let Some(first) = jobs.first() else {
-            let wake = self.in_about(50);
-            self.agenda.add(wake, Event::Wake(worker));
-            return;
-        };
-        // Whoever stalls does not renew either.
-        let stalls = self.scene.rate(Fault::Stalls) + self.scene.rate(Fault::Late) > 0;
-        if let Some(late) = jobs.iter().position(|job| job.ends >= job.deadline)
-            && !stalls
-        {
-            let late = jobs.remove(late);
-            let left = late.deadline.since(self.now).as_millis() as u64;
-            let before = Timestamp::from_millis(self.now.as_millis() + left / 2);
-            self.agenda.add(before, Event::Renew(worker, late));
-            if jobs.is_empty() {
-                return;
+    /// When something is to be done about a job: half-way to its deadline, if it takes longer than that or its worker is
+    /// anxious, else when it ends.
+    fn plan(&mut self, job: &mut Job) {
+        let is_anxious = self.random.chance(1, 15);
+        job.acts = job.ends;
+        if job.renews && (is_anxious || job.ends >= job.deadline) {
+            let left = job.deadline.as_millis().saturating_sub(self.now.as_millis());
+            job.acts = job.ends.min(Timestamp::from_millis(self.now.as_millis() + left / 2));
+        }
+    }
+
+    /// A worker goes on until the first of its jobs needs it; without any it claims again.
+    fn go_on(&mut self, worker: u32, jobs: Vec<Job>) {
+        match jobs.iter().map(|job| job.acts).min() {
+            Some(at) => self.agenda.add(at, Event::Work(worker, jobs)),
+            None => {
+                let wake = self.in_about(50);
+                self.agenda.add(wake, Event::Wake(worker));
             }
-            return self.go_on(worker, jobs);
-        }
-        // Together, if they end together; or the whole claim when the last is done.
-        let at = if self.random.chance(1, 3) {
-            jobs.last().map_or(first.ends, |last| last.ends)
-        } else {
-            first.ends
-        };
-        let rest = jobs.split_off(jobs.partition_point(|job| job.ends <= at));
-        self.agenda.add(at, Event::End(worker, jobs));
-        for job in rest {
-            self.agenda.add(job.ends, Event::End(worker, vec![job]));
         }
     }
 
-    /// A worker asks for more time; if it is too late, it stops.
-    pub(super) fn renew(&mut self, worker: u32, mut job: Job) -> Result<(), Breach> {
-        let longer = Duration::from_millis(*self.random.choose(&[1_000, 10_000, 60_000]));
-        let settle = self.settlement(&job, SettleAs::Renew { lease: longer });
-        let answers = self.act(Verb::Settle(settle))?;
-        if answers.texts.iter().any(|text| *text == Answer::Renewed.to_string()) {
-            job.deadline = self.now + longer;
-            self.go_on(worker, vec![job]);
-        } else {
-            self.go_on(worker, Vec::new());
+    /// A worker settles what has ended and renews what needs more time, in one batch. What is too late to renew it gives up.
+    pub(super) fn work(&mut self, worker: u32, jobs: Vec<Job>) -> Result<(), Breach> {
+        if self.scene.strikes(Trouble::Deaths, &mut self.random) && self.random.chance(1, 4) {
+            self.replace(worker);
+            return Ok(());
         }
-        Ok(())
-    }
-
-    /// A worker settles what has ended, and claims again.
-    pub(super) fn settle(&mut self, worker: u32, jobs: &[Job]) -> Result<(), Breach> {
-        let mut settlements = Vec::new();
-        for job in jobs {
+        let (due, mut rest): (Vec<Job>, Vec<Job>) = jobs.into_iter().partition(|job| job.acts <= self.now);
+        let (ended, renewed): (Vec<Job>, Vec<Job>) = due.into_iter().partition(|job| job.ends <= self.now);
+        let mut batch = Vec::new();
+        for job in &ended {
             let settlement = self.conclude(job);
-            if self.scene.strikes(Fault::Doubles, &mut self.random) {
+            if self.scene.strikes(Trouble::Doubles, &mut self.random) {
                 let later = *self.random.choose(&[0, 1, 5_000, 60_000]);
-                let again = Event::Again(self.named(&settlement, job));
+                let again = Event::Again(named(&settlement, job));
                 self.agenda.add(self.now + Duration::from_millis(later), again);
             }
-            settlements.push(settlement);
+            batch.push(settlement);
         }
-        let repeat: Vec<Settle> =
-            settlements.iter().zip(jobs).map(|(settlement, job)| self.named(settlement, job)).collect();
-        self.act_together(settlements.into_iter().map(Verb::Settle).collect())?;
-        if self.scene.strikes(Fault::Lost, &mut self.random) {
+        let longer = Duration::from_millis(*self.random.choose(&[1_000, 10_000, 60_000]));
+        for job in &renewed {
+            batch.push(self.settlement(job, SettleAs::Renew { lease: longer }));
+        }
+        let all = ended.iter().chain(&renewed);
+        let repeat = batch.iter().zip(all).map(|(settle, job)| Verb::Settle(named(settle, job))).collect();
+        let mut answers = self.act_at_risk(batch.into_iter().map(Verb::Settle).collect())?;
+        if answers.lost || self.scene.strikes(Trouble::Lost, &mut self.random) {
             // The answer did not arrive, so the whole batch is sent again.
-            self.act_together(repeat.into_iter().map(Verb::Settle).collect())?;
+            answers = self.act_together(repeat)?;
         }
-        self.go_on(worker, Vec::new());
+        let renewed_until = self.history.latest() + longer;
+        let is_renewed =
+            answers.texts.iter().skip(ended.len()).map(|text| *text == Answer::Renewed.to_string());
+        for (mut job, _) in renewed.into_iter().zip(is_renewed).filter(|(_, is_renewed)| *is_renewed) {
+            job.deadline = renewed_until;
+            self.plan(&mut job);
+            rest.push(job);
+        }
+        self.go_on(worker, rest);
         Ok(())
     }
 
@@ -164,14 +166,20 @@ impl Simulation {
         let outcome = match &job.response {
             _ if self.random.chance(1, 30) => SettleAs::Release,
             _ if self.random.chance(1, 30) => SettleAs::Retry { at: self.some_time() },
-            Response::Page { links: found, .. } => {
+            Response::Page { links: found, bytes, digest } => {
                 links.extend(found.iter().take(LINKS_MAX).cloned());
                 let revisits = self.random.chance(self.scene.revisits, 100);
-                SettleAs::Done { next: revisits.then(|| self.some_time()) }
+                let records = self.random.chance(self.scene.records, 100);
+                let visit = if records { visit(job, *bytes, *digest) } else { Visit::default() };
+                SettleAs::Done { visit, next: revisits.then(|| self.some_time()) }
             }
             Response::Redirect { to } => {
                 links.push(to.clone());
-                SettleAs::Done { next: None }
+                let records = self.random.chance(self.scene.records, 100);
+                SettleAs::Done {
+                    visit: Visit { status: if records { 301 } else { 0 }, ..Visit::default() },
+                    next: None,
+                }
             }
             Response::NotFound => SettleAs::Dead { reason: "404".to_owned() },
             Response::Broken | Response::Unavailable { .. } if job.lease.retries >= TRIES_MAX => {
@@ -202,9 +210,17 @@ impl Simulation {
             lease: is_named.then_some(job.number + 1),
         }
     }
+}
 
-    /// A settlement that will still mean the same lease when the URL was leased again.
-    fn named(&self, settle: &Settle, job: &Job) -> Settle {
-        Settle { lease: Some(job.number + 1), ..settle.clone() }
-    }
+/// A settlement that will still mean the same lease when the URL was leased again.
+fn named(settle: &Settle, job: &Job) -> Settle {
+    Settle { lease: Some(job.number + 1), ..settle.clone() }
+}
+
+/// What a visit left: the page, or the word that it is the same as last time.
+fn visit(job: &Job, bytes: u64, digest: u64) -> Visit {
+    let digest = Some(digest.to_be_bytes().to_vec());
+    let last = job.lease.page.as_ref().map(|page| &page.visit.digest);
+    let (status, bytes) = if last == Some(&digest) { (304, 0) } else { (200, bytes) };
+    Visit { status, bytes, digest, ..Visit::default() }
 }

@@ -24,6 +24,7 @@ fn two_thousand_seeds_keep_the_contract() {
     let tally = check(&MemoryStores, Faults::ALL, SeedRange { from: 0, count: 2_000 });
     assert_eq!((tally.seeds, tally.restarts, tally.repeated), (2_000, 0, 250));
     assert!(tally.grants > 50_000 && tally.expiries > 20_000 && tally.stale > 20_000, "{tally:?}");
+    assert!(tally.renewals > 2_000 && tally.revisits > 5_000, "{tally:?}");
     assert!(tally.drained > 1_600, "{tally:?}");
 }
 
@@ -31,13 +32,15 @@ fn two_thousand_seeds_keep_the_contract() {
 fn a_store_that_is_opened_again_goes_on_as_if_nothing_had_happened() {
     let tally = check(&KeptStores, Faults::ALL, SeedRange { from: 10_000, count: 300 });
     assert!(tally.restarts > 500, "{tally:?}");
+    // A store that answers at once cannot be cut short.
+    assert_eq!(tally.cuts, 0);
 }
 
 #[test]
 fn without_faults_no_lease_expires_and_everything_drains() {
     let tally = check(&MemoryStores, Faults::NONE, SeedRange { from: 20_000, count: 300 });
     assert_eq!(tally.expiries, 0, "{tally:?}");
-    assert!(tally.drained > 280 && tally.settlements >= tally.added, "{tally:?}");
+    assert!(tally.drained > 280 && tally.settlements >= tally.added && tally.renewals > 0, "{tally:?}");
 }
 
 #[test]

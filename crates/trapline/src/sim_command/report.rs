@@ -20,8 +20,14 @@ pub(super) struct Many {
 impl fmt::Display for Many {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let SeedRange { from, count } = self.seeds;
-        let (count, faults) = (thousands(count), self.plan.faults);
-        writeln!(f, "{count} seeds from {from} on, faults: {faults}. All kept the contract.\n")?;
+        let faults = self.plan.faults;
+        match count {
+            1 => writeln!(f, "1 seed, {from}, faults: {faults}. It kept the contract.\n")?,
+            _ => {
+                let count = thousands(count);
+                writeln!(f, "{count} seeds from {from} on, faults: {faults}. All kept the contract.\n")?;
+            }
+        }
         rows(f, &self.tally)?;
         if self.restarts && self.tally.restarts == 0 {
             writeln!(f, "  The store keeps nothing, so it was not restarted.")?;
@@ -51,10 +57,13 @@ fn rows(f: &mut fmt::Formatter<'_>, tally: &Tally) -> fmt::Result {
         ("commands", tally.commands, "each candidate and settlement counted"),
         ("URLs added", tally.added, ""),
         ("leases granted", tally.grants, ""),
+        ("pages visited again", tally.revisits, ""),
         ("settlements", tally.settlements, ""),
+        ("leases renewed", tally.renewals, ""),
         ("stale settlements", tally.stale, "which changed nothing"),
         ("leases expired", tally.expiries, ""),
         ("restarts", tally.restarts, ""),
+        ("calls cut short", tally.cuts, "by a crash: done or undone, and never by half"),
         ("audits", tally.audits, "everything held against the oracle's books"),
         ("drained", tally.drained, "crawls brought to their end; the others had finished"),
         ("run twice", tally.repeated, "with the same history"),
@@ -70,9 +79,12 @@ pub(super) fn failed(failure: &Failure, store: &str) -> String {
     let Failure { plan, breach, run, find } = failure;
     let SimPlan { seed, steps, faults } = plan;
     let mut text = format!(
-        "Seed {seed} went wrong after {} lines. {breach}\n\n  \
+        "Seed {seed} went wrong after {}. {breach}\n\n  \
          trapline sim --seed {seed} --steps {steps} --faults {faults} --store {store}\n\n",
-        thousands(run.history.steps.len() as u64)
+        match run.history.steps.len() as u64 {
+            1 => "1 line".to_owned(),
+            lines => format!("{} lines", thousands(lines)),
+        }
     );
     let Some(find) = find else {
         text.push_str("Its lines, played one by one, do not show it; --history prints them all.\n");

@@ -29,6 +29,27 @@ fn many_seeds_are_summed_up() {
         assert!(report.contains(part), "no `{part}` in:\n{report}");
     }
     assert!(output.stderr.is_empty(), "no progress but on a terminal: {output:?}");
+    let one = text(&sim(&["--seeds", "1", "--from", "7"]).stdout);
+    assert!(one.starts_with("1 seed, 7, faults: all. It kept the contract.\n"), "{one}");
+}
+
+#[test]
+fn a_list_of_faults_may_begin_with_what_is_left_out() {
+    let without = sim(&["--seed", "3", "--faults", "-deaths,-operators"]);
+    let report = text(&without.stdout);
+    assert!(report.starts_with("Seed 3, faults: stalls,late,doubles,lost,jumps,restarts."), "{without:?}");
+    assert_eq!(without.stdout, sim(&["--seed", "3", "--faults=all,-deaths,-operators"]).stdout);
+}
+
+#[test]
+fn a_history_says_that_it_needs_several_partitions() {
+    let header = |seed: u64| {
+        let history = text(&sim(&["--seed", &seed.to_string(), "--steps", "0", "--history"]).stdout);
+        history.lines().next().unwrap_or_default().to_owned()
+    };
+    let several = (0..50).map(header).find(|header| !header.ends_with("on 1 partition"));
+    let several = several.expect("some crawls have several");
+    assert!(several.ends_with("`trapline frontier replay` plays on one, where other queues may come first"));
 }
 
 #[test]

@@ -391,8 +391,8 @@ impl Generator {
         let url = self.model.url_of_lease(lease).to_owned();
         let is_newest = (lease + 1..granted).all(|later| self.model.url_of_lease(later) != url);
         let outcome = match self.random.below(20) {
-            0..=6 => SettleAs::Done { next: None },
-            7..=8 => SettleAs::Done { next: Some(self.time()) },
+            0..=6 => SettleAs::done(None),
+            7..=8 => SettleAs::done(Some(self.time())),
             9..=11 => SettleAs::Retry { at: self.time() },
             12..=13 => SettleAs::Release,
             14..=15 => SettleAs::Dead { reason: "gone".to_owned() },

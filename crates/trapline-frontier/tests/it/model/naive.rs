@@ -201,6 +201,7 @@ impl Model {
             }
             Verb::Url(url) => self.show_url(url).to_owned(),
             Verb::Queue(key) => self.show_queue(key),
+            Verb::Page(_) => panic!("the model keeps no pages"),
             Verb::Restart | Verb::Crash => panic!("the model keeps nothing"),
         };
         self.check_limits();
@@ -745,7 +746,7 @@ impl Model {
         let entry = &mut self.entries[index];
         let (mut waits, mut penalty, mut refund) = (false, false, false);
         let answer = match &settle.outcome {
-            SettleAs::Done { next } => {
+            SettleAs::Done { next, .. } => {
                 waits = true;
                 self.visits += 1;
                 entry.state = State::Done(*next);
