@@ -22,9 +22,27 @@ impl Stopwatch {
     }
 }
 
-fn cpu_time() -> Duration {
-    let time = clock_gettime(ClockId::ProcessCPUTime);
+/// What the process has used, all its threads together.
+pub fn cpu_time() -> Duration {
+    read(ClockId::ProcessCPUTime)
+}
+
+/// What this thread has used.
+pub fn thread_cpu_time() -> Duration {
+    read(ClockId::ThreadCPUTime)
+}
+
+fn read(clock: ClockId) -> Duration {
+    let time = clock_gettime(clock);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+/// How many bytes the process has given to the disk so far, by the kernel's account: whole pages, each time one is
+/// changed after it was written.
+pub fn written() -> u64 {
+    let io = std::fs::read_to_string("/proc/self/io").unwrap_or_default();
+    let field = io.lines().find_map(|line| line.strip_prefix("write_bytes: "));
+    field.and_then(|field| field.trim().parse().ok()).unwrap_or(0)
 }
 
 /// Resident now, and the most there ever was, in KiB.

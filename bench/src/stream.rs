@@ -20,6 +20,11 @@ impl Offers {
         Self { random: Random(seed), hosts, left: offers, new_left: offers / 2, known: 0 }
     }
 
+    /// Offers that come after others of which so many were new.
+    pub fn after(known: u64, seed: u64, offers: u64, hosts: u64) -> Self {
+        Self { known, ..Self::new(seed, offers, hosts) }
+    }
+
     /// The next so many URLs; fewer at the end.
     pub fn batch(&mut self, urls: usize) -> Vec<String> {
         self.by_ref().take(urls).collect()
