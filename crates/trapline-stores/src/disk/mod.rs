@@ -66,6 +66,7 @@ pub use verify::{Verified, verify, verify_on};
 pub struct DiskStore {
     shared: Arc<Shared>,
     durability: Durability,
+    background: bool,
     /// What each crawl had when the store was opened.
     recovered: BTreeMap<Arc<str>, Recovered>,
     /// What is told of crawls that came later.
@@ -91,8 +92,8 @@ struct Shared {
 
 /// What is known of the snapshots. Locked while one is taken.
 struct Snapshots {
-    /// How large the latest is.
-    bytes: u64,
+    /// The record that comes after the latest.
+    next: u64,
 }
 
 struct Inner {
@@ -107,6 +108,9 @@ struct Inner {
     /// The folder is ours as long as this is held. None with files of a test.
     held: Option<Held>,
 }
+
+/// If so much of the log would have to be replayed at the next opening, a snapshot is taken when the store is closed.
+const MUCH_BYTES: u64 = 8 << 20;
 
 /// The largest batch that is taken, as bytes of the log.
 const BATCH_BYTES_MAX: u64 = 1 << 30;
@@ -152,8 +156,9 @@ impl DiskStore {
         let recovered = recovered.collect();
         let commit = Commit::new(log.file(), log.name(), last);
         let ahead = log.ahead();
-        let snapshots = Snapshots { bytes: snapshot.map_or(0, |(_, bytes)| bytes) };
-        let enough = snapshot_bytes.max(snapshots.bytes / 2);
+        let (next, bytes) = snapshot.map_or((0, 0), |(position, bytes)| (position.next, bytes));
+        let snapshots = Snapshots { next };
+        let enough = snapshot_bytes.max(bytes / 2);
         let inner = Inner { engine, log, last_command: last, unsaved, enough, is_closed: false, held };
         let shared = Arc::new(Shared {
             inner: Mutex::new(inner),
@@ -172,6 +177,7 @@ impl DiskStore {
         let store = Self {
             shared,
             durability,
+            background,
             recovered,
             opened,
             threads: Mutex::default(),
@@ -221,6 +227,7 @@ impl DiskStore {
     /// # Errors
     /// If something could not be brought to disk.
     pub fn close(&self) -> Result<(), StoreError> {
+        self.leave_snapshot();
         self.end(Commit::close).map_err(|failure| {
             let message = format!(
                 "disk store: cannot close in good order: {failure}; what was answered since the last sync may be lost"
@@ -237,6 +244,14 @@ impl DiskStore {
             commit.abandon();
             Ok(())
         });
+    }
+
+    /// Takes a snapshot if the next opening would have much to do otherwise. If it cannot be taken, it will have.
+    fn leave_snapshot(&self) {
+        let much = self.shared.inner("close").is_ok_and(|inner| inner.unsaved >= MUCH_BYTES);
+        if much && self.background {
+            let _ = self.shared.take_snapshot();
+        }
     }
 
     fn end(&self, close: impl FnOnce(&Commit) -> Result<(), Failure>) -> Result<(), Failure> {
@@ -453,8 +468,12 @@ impl Shared {
         if let Some(failure) = self.commit.failure() {
             return Err(stopped(ATTEMPTED, &failure));
         }
-        inner.engine.begin_image();
         let (store, position) = (inner.log.store(), inner.log.position());
+        if position.next == snapshots.next {
+            // Nothing has happened since the latest.
+            return Ok(position.next - 1);
+        }
+        inner.engine.begin_image();
         let unsaved = std::mem::take(&mut inner.unsaved);
         drop(inner);
         let name = snapshot::name(position.next);
@@ -464,7 +483,7 @@ impl Shared {
             Ok(bytes) => {
                 inner.enough = self.snapshot_bytes.max(bytes / 2);
                 drop(inner);
-                snapshots.bytes = bytes;
+                snapshots.next = position.next;
                 self.drop_old_snapshots(position.next);
                 Ok(position.next - 1)
             }
@@ -526,6 +545,7 @@ impl Shared {
 
 impl Drop for DiskStore {
     fn drop(&mut self) {
+        self.leave_snapshot();
         let _ = self.end(Commit::close);
     }
 }
