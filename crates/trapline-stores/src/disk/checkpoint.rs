@@ -9,14 +9,14 @@
 //! in the copy, as it would be after a crash.
 
 use std::fs::{self, File};
-use std::io::{self, Read, Seek, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use trapline_frontier::{ErrorKind, StoreError};
 
 use super::files::sync_folder;
 use super::folder::{self, CHECKPOINTS};
-use super::record::{self, Found};
+use super::scan;
 use super::segment::{HEADER, Segment};
 use super::snapshot;
 
@@ -54,7 +54,14 @@ pub fn restore(from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<(), Store
 /// # Errors
 /// If its folder cannot be read.
 pub fn checkpoints(path: impl AsRef<Path>) -> Result<Vec<String>, StoreError> {
-    let folder = path.as_ref().join(CHECKPOINTS);
+    let (path, folder) = (path.as_ref(), path.as_ref().join(CHECKPOINTS));
+    if !path.join(folder::SEGMENTS).is_dir() {
+        let message = format!(
+            "disk store: cannot list the checkpoints of `{}`: there is no store in that folder",
+            path.display()
+        );
+        return Err(StoreError::new(ErrorKind::NotFound, message));
+    }
     let names = || -> io::Result<Vec<String>> {
         let entries = match fs::read_dir(&folder) {
             Ok(entries) => entries,
@@ -100,6 +107,8 @@ fn copy_store(from: &Path, to: &Path, copier: Copier, doing: &str) -> Result<(),
         let why = format!("`{}` is there already; choose another name, or remove it first", to.display());
         return Err(error(ErrorKind::Invalid, &why));
     }
+    // Without a slash at its end: the part is to be beside it, not in it.
+    let to: PathBuf = to.components().collect();
     let mut part = to.as_os_str().to_owned();
     part.push(PART);
     let part = PathBuf::from(part);
@@ -112,9 +121,9 @@ fn copy_store(from: &Path, to: &Path, copier: Copier, doing: &str) -> Result<(),
         copy_files(&segments, &part.join(folder::SEGMENTS), copier)?;
         sync_folder(&part)?;
         if to.exists() {
-            fs::remove_dir(to)?;
+            fs::remove_dir(&to)?;
         }
-        fs::rename(&part, to)?;
+        fs::rename(&part, &to)?;
         match to.parent() {
             Some(above) if !above.as_os_str().is_empty() => sync_folder(above),
             _ => sync_folder(Path::new(".")),
@@ -174,15 +183,14 @@ fn duplicate(source: &Path, copy: &Path) -> io::Result<()> {
 
 /// Copies the records of a segment that are whole. Somebody may be writing behind them.
 fn copy_whole(source: &Path, copy: &Path) -> io::Result<()> {
-    let mut bytes = Vec::new();
-    File::open(source)?.read_to_end(&mut bytes)?;
-    let mut end = HEADER as usize;
-    while let Found::Record(record) = record::read(&bytes[end.min(bytes.len())..]) {
-        end += record.len();
+    let (bytes, end) = scan::read_newest(|| fs::read(source))?;
+    // Without this, what stands behind the damage would be left out without a word.
+    if scan::has_record(&bytes, end) {
+        let why = format!("{} is damaged at byte {end}; `verify` says more", source.display());
+        return Err(io::Error::other(why));
     }
     let mut file = File::create(copy)?;
     file.set_len(bytes.len() as u64)?;
-    file.seek(io::SeekFrom::Start(0))?;
-    file.write_all(&bytes[..end.min(bytes.len())])?;
+    file.write_all(&bytes[..end])?;
     file.sync_all()
 }

@@ -26,6 +26,8 @@ pub(crate) struct Log {
     ahead: Arc<Ahead>,
     /// Whether the next segment was asked for.
     has_asked: bool,
+    /// Whether the segment may have taken what is to be left alone of the disk: then it is not for admissions.
+    is_tight: bool,
 }
 
 /// How large segments are, and how much of the disk is left alone.
@@ -128,7 +130,18 @@ impl Sizes {
 impl Log {
     pub(crate) fn new(files: Arc<dyn Files>, sizes: Sizes, place: Place) -> Self {
         let Place { segment, file, at, size, next } = place;
-        Self { files, sizes, segment, file, at, size, next, ahead: Arc::default(), has_asked: false }
+        Self {
+            files,
+            sizes,
+            segment,
+            file,
+            at,
+            size,
+            next,
+            ahead: Arc::default(),
+            has_asked: false,
+            is_tight: true,
+        }
     }
 
     /// Begins a log with its first segment.
@@ -163,6 +176,11 @@ impl Log {
         wants && !std::mem::replace(&mut self.has_asked, wants)
     }
 
+    /// Whether the disk has room for the next segment ahead of time.
+    pub(crate) fn can_spare(&self, size: u64) -> bool {
+        self.spare(size).is_ok()
+    }
+
     /// The number and size of the next segment, once it is time to make it.
     pub(crate) fn wants_ahead(&self) -> Option<(u64, u64)> {
         let number = self.segment.number + 1;
@@ -182,6 +200,10 @@ impl Log {
             Urgency::Work => reserve / 16,
             Urgency::Question => 0,
         };
+        if self.is_tight && urgency == Urgency::Admission {
+            self.spare(0)?;
+            self.is_tight = false;
+        }
         if self.at + bytes + left_behind <= self.size {
             return Ok(());
         }
@@ -193,8 +215,10 @@ impl Log {
         let ahead = Arc::clone(&self.ahead);
         let mut ahead = ahead.lock();
         let blank = ahead.take().filter(|blank| blank.number == number && blank.size >= size);
-        if blank.is_none() && urgency == Urgency::Admission {
-            self.spare(size)?;
+        let spared = if blank.is_none() { self.spare(size) } else { Ok(()) };
+        let is_tight = spared.is_err();
+        if urgency == Urgency::Admission {
+            spared?;
         }
         // Only the newest segment is ever incomplete: recovery counts on it.
         commit.sync().map_err(NoRoom::Failed)?;
@@ -205,6 +229,7 @@ impl Log {
         self.at = segment::HEADER;
         self.size = size;
         self.has_asked = false;
+        self.is_tight = is_tight;
         commit.rolled(self.file(), self.name());
         Ok(())
     }

@@ -438,7 +438,7 @@ impl Shared {
     /// The segment that is to be made ahead of time.
     fn wants_ahead(&self) -> Option<(u64, u64)> {
         let inner = self.inner("look ahead").ok()?;
-        inner.log.wants_ahead()
+        inner.log.wants_ahead().filter(|(_, size)| inner.log.can_spare(*size))
     }
 
     fn wants_snapshot(&self) -> bool {

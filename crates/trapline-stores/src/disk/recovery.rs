@@ -120,18 +120,10 @@ pub(crate) fn recover(
     Ok(Recovery { engine, log, texts, last, bytes_cut, snapshot, unsaved })
 }
 
-/// Whether the newest segment had only been begun: it has no header yet, and nothing else.
+/// Whether the newest segment had only been begun.
 fn is_unfinished(files: &dyn Files, number: u64) -> Result<bool, StoreError> {
-    let name = Segment::name(number);
-    let read = |error| cannot(format_args!("read {}: {error}", files.describe(&name)));
-    let file = files.open(&name).map_err(read)?;
-    match Segment::read(&file.read_at(0, HEADER as usize).map_err(read)?) {
-        Ok(_) | Err(BadHeader::Newer(_)) => Ok(false),
-        Err(BadHeader::Unfinished | BadHeader::Broken) => {
-            let bytes = file.read().map_err(read)?;
-            Ok(bytes.iter().skip(HEADER as usize).all(|byte| *byte == 0))
-        }
-    }
+    let read = |error| cannot(format_args!("read {}: {error}", files.describe(&Segment::name(number))));
+    scan::is_unfinished(files, number).map_err(read)
 }
 
 /// The newest snapshot that is whole.
@@ -348,8 +340,8 @@ fn damaged(what: std::fmt::Arguments<'_>) -> StoreError {
     StoreError::new(
         ErrorKind::Corrupt,
         format!(
-            "disk store: cannot open: {what}; nothing was changed: restore the folder from a copy, and look after the disk \
-             (docs/manual/disk.md says more)"
+            "disk store: cannot open: {what}; nothing was changed: see what `verify` says, which can save the rest into a new folder, or restore a \
+             checkpoint (docs/manual/disk.md says more)"
         ),
     )
 }

@@ -42,6 +42,8 @@ pub(crate) struct Scanned {
     /// The number that the next record would have.
     pub(crate) next: u64,
     pub(crate) damages: Vec<Damage>,
+    /// The end of the log, if it is torn.
+    pub(crate) torn: Option<Damage>,
     /// A format that this version does not know.
     pub(crate) newer: Option<String>,
 }
@@ -70,6 +72,12 @@ pub(crate) fn scan(
     let mut numbers: Vec<u64> = files.list()?.iter().filter_map(|name| Segment::number_of(name)).collect();
     numbers.sort_unstable();
     let mut scanned = Scanned { next: 1, ..Scanned::default() };
+    // Where the log ends is in the segment before one that was made ahead of time.
+    if let Some(last) = numbers.last()
+        && is_unfinished(files, *last)?
+    {
+        numbers.pop();
+    }
     let newest = numbers.last().copied().unwrap_or(0);
     for number in from..=newest {
         let name = Segment::name(number);
@@ -79,10 +87,55 @@ pub(crate) fn scan(
             scanned.damages.push(Damage { file, bytes: None, what });
             continue;
         }
-        let bytes = files.open(&name)?.read()?;
+        let opened = files.open(&name)?;
+        let bytes = if number == newest { read_newest(|| opened.read())?.0 } else { opened.read()? };
         scanned.segment(&bytes, (number, &file), number == newest, &mut visit);
     }
     Ok(scanned)
+}
+
+/// Whether a segment was only begun, or made ahead of time: it has no header yet, and nothing else.
+pub(crate) fn is_unfinished(files: &dyn Files, number: u64) -> io::Result<bool> {
+    let file = files.open(&Segment::name(number))?;
+    match Segment::read(&file.read_at(0, HEADER as usize)?) {
+        Ok(_) | Err(BadHeader::Newer(_)) => Ok(false),
+        Err(BadHeader::Unfinished | BadHeader::Broken) => {
+            Ok(file.read()?.iter().skip(HEADER as usize).all(|byte| *byte == 0))
+        }
+    }
+}
+
+/// Reads a segment into which somebody may be writing: its bytes, and where its whole records end.
+///
+/// What was written while it was read may look broken with something whole behind it. Read once more, it is whole; what
+/// is damaged is not.
+pub(crate) fn read_newest(read: impl Fn() -> io::Result<Vec<u8>>) -> io::Result<(Vec<u8>, usize)> {
+    let mut bytes = read()?;
+    let mut end = whole_until(&bytes, HEADER as usize);
+    while has_record(&bytes, end) {
+        let again = read()?;
+        let further = whole_until(&again, end);
+        let is_damaged = further == end;
+        (bytes, end) = (again, further);
+        if is_damaged {
+            break;
+        }
+    }
+    Ok((bytes, end))
+}
+
+/// Whether there is a whole record anywhere behind a place.
+pub(crate) fn has_record(bytes: &[u8], from: usize) -> bool {
+    let rest = bytes.get(from..).unwrap_or_default();
+    rest.iter().any(|byte| *byte != 0) && record::find(rest, 1).is_some()
+}
+
+fn whole_until(bytes: &[u8], from: usize) -> usize {
+    let mut end = from.min(bytes.len());
+    while let Found::Record(record) = record::read(&bytes[end..]) {
+        end += record.len();
+    }
+    end
 }
 
 impl Scanned {
@@ -110,8 +163,6 @@ impl Scanned {
                 // Records that are missing were told of where they were.
                 self.next = self.next.max(segment.first);
             }
-            // It was being made, or made ahead of time.
-            Err(_) if is_newest && bytes.iter().skip(HEADER as usize).all(|byte| *byte == 0) => return,
             Err(BadHeader::Newer(format)) => {
                 self.newer = Some(format!(
                     "{file} has format {format}, and this version knows formats up to {FORMAT}"
@@ -160,7 +211,14 @@ impl Scanned {
                             at += after;
                         }
                         // A torn end, which was never promised.
-                        None if is_newest => return,
+                        None if is_newest => {
+                            let end =
+                                at + rest.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+                            let what =
+                                format!("record {} was being written and was never answered", self.next);
+                            self.torn = Some(damage(at..end, what));
+                            return;
+                        }
                         None => {
                             let what = format!("records from {} on are damaged, and lost", self.next);
                             self.damages.push(damage(at..bytes.len(), what));
