@@ -62,6 +62,11 @@ pub(crate) fn folder(url: &str) -> Result<&str, String> {
     }
 }
 
+/// The folder that is meant, whether it is written as a folder or as the URL of a store in it.
+pub(crate) fn folder_or_url(text: &str) -> Result<&str, String> {
+    if text.starts_with("disk:") { folder(text) } else { Ok(text) }
+}
+
 /// The stores that a simulation is to have, each like the one that a URL names, fresh and empty.
 pub(crate) fn stores(url: &str) -> Result<Box<dyn Stores>, String> {
     match parse(url)? {

@@ -8,7 +8,7 @@
 //! everything is copied that is whole. That needs nothing from the process that owns the store, if one does: what it has written by then is
 //! in the copy, as it would be after a crash.
 
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
@@ -103,20 +103,27 @@ fn copy_store(from: &Path, to: &Path, copier: Copier, doing: &str) -> Result<(),
     if !segments.is_dir() {
         return Err(error(ErrorKind::NotFound, &format!("there is no store in `{}`", from.display())));
     }
-    if fs::read_dir(to).is_ok_and(|mut entries| entries.next().is_some()) {
+    let is_taken = || fs::read_dir(to).is_ok_and(|mut entries| entries.next().is_some());
+    let taken = || {
         let why = format!("`{}` is there already; choose another name, or remove it first", to.display());
-        return Err(error(ErrorKind::Invalid, &why));
+        error(ErrorKind::Invalid, &why)
+    };
+    if is_taken() {
+        return Err(taken());
     }
     // Without a slash at its end: the part is to be beside it, not in it.
-    let to: PathBuf = to.components().collect();
-    let mut part = to.as_os_str().to_owned();
+    let path: PathBuf = to.components().collect();
+    let mut part = path.as_os_str().to_owned();
     part.push(PART);
     let part = PathBuf::from(part);
+    let _locked = begin_part(&part).map_err(io)?;
+    // Somebody may have finished it before we had the lock.
+    if is_taken() {
+        let _ = fs::remove_dir(&part);
+        return Err(taken());
+    }
+    let to = path;
     let copied = (|| {
-        // What an earlier attempt has left.
-        if part.exists() {
-            fs::remove_dir_all(&part)?;
-        }
         fs::create_dir_all(part.join(folder::SEGMENTS))?;
         copy_files(&segments, &part.join(folder::SEGMENTS), copier)?;
         sync_folder(&part)?;
@@ -133,6 +140,33 @@ fn copy_store(from: &Path, to: &Path, copier: Copier, doing: &str) -> Result<(),
         let _ = fs::remove_dir_all(&part);
         io(why)
     })
+}
+
+/// Makes the folder in which a copy is made, empty and for nobody else as long as the answer is kept.
+fn begin_part(part: &Path) -> io::Result<File> {
+    fs::create_dir_all(part)?;
+    let lock = File::open(part)?;
+    match lock.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::Error(error)) => return Err(error),
+        Err(TryLockError::WouldBlock) => {
+            return Err(io::Error::other(format!(
+                "another process is just making it in `{}`",
+                part.display()
+            )));
+        }
+    }
+    for entry in fs::read_dir(part)? {
+        if entry?.file_name() != folder::SEGMENTS {
+            let why = format!("`{}` is in the way, and is no unfinished copy; move it away", part.display());
+            return Err(io::Error::other(why));
+        }
+    }
+    // What an earlier attempt has left.
+    match fs::remove_dir_all(part.join(folder::SEGMENTS)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(lock),
+    }
 }
 
 fn copy_files(from: &Path, to: &Path, copier: Copier) -> io::Result<()> {

@@ -67,8 +67,8 @@ pub(crate) enum Urgency {
 pub(crate) enum NoRoom {
     /// A segment could not be made; later it may be.
     Refused { file: String, error: io::Error },
-    /// So much of the disk is free, and more than that is to be left alone.
-    Spared { free: u64, kept: u64 },
+    /// So much is needed, so much of the disk is free, and so much is to be left alone: more than that.
+    Spared { needed: u64, free: u64, kept: u64 },
     /// Something failed for good.
     Failed(Failure),
 }
@@ -238,7 +238,9 @@ impl Log {
     fn spare(&self, bytes: u64) -> Result<(), NoRoom> {
         let kept = self.sizes.min_free_disk;
         match self.files.free() {
-            Ok(free) if free < bytes.saturating_add(kept) => Err(NoRoom::Spared { free, kept }),
+            Ok(free) if free < bytes.saturating_add(kept) => {
+                Err(NoRoom::Spared { needed: bytes, free, kept })
+            }
             // If it cannot be asked, it will be seen.
             _ => Ok(()),
         }

@@ -35,7 +35,7 @@ impl fmt::Display for Damage {
 #[derive(Debug, Default)]
 pub(crate) struct Scanned {
     pub(crate) store: Option<u128>,
-    /// The last segment that has a header.
+    /// The last segment, but for one that was only begun.
     pub(crate) newest: u64,
     pub(crate) records: u64,
     pub(crate) bytes: u64,
@@ -73,12 +73,12 @@ pub(crate) fn scan(
     numbers.sort_unstable();
     let mut scanned = Scanned { next: 1, ..Scanned::default() };
     // Where the log ends is in the segment before one that was made ahead of time.
-    if let Some(last) = numbers.last()
-        && is_unfinished(files, *last)?
-    {
-        numbers.pop();
-    }
-    let newest = numbers.last().copied().unwrap_or(0);
+    let newest = match numbers.last() {
+        Some(last) if is_unfinished(files, *last)? => last - 1,
+        Some(last) => *last,
+        None => 0,
+    };
+    scanned.newest = newest;
     for number in from..=newest {
         let name = Segment::name(number);
         let file = files.describe(&name);
@@ -159,7 +159,6 @@ impl Scanned {
                     self.damages.push(damage(0..bytes.len(), what));
                     return;
                 }
-                self.newest = number;
                 // Records that are missing were told of where they were.
                 self.next = self.next.max(segment.first);
             }

@@ -6,6 +6,7 @@ use std::path::Path;
 use clap::Args;
 use serde_json::{Value, json};
 use trapline_core::Timestamp;
+use trapline_frontier::ErrorKind;
 use trapline_stores::disk;
 
 use super::address::Address;
@@ -56,6 +57,7 @@ To go back in place:
   trapline frontier --store disk:crawl restore crawl.old/checkpoints/monday")]
 pub(super) struct RestoreStore {
     /// The checkpoint's folder, as `checkpoint` and `checkpoints` tell it
+    #[arg(value_name = "FOLDER")]
     from: String,
 }
 
@@ -97,9 +99,13 @@ impl ListCheckpoints {
 impl RestoreStore {
     pub(super) fn run(&self, at: Address<'_>, out: &mut Output) -> Result<Ended, String> {
         let (url, to) = (at.url()?, at.folder()?);
-        // Whoever writes it as a store means the same.
-        let from = if self.from.starts_with("disk:") { store_url::folder(&self.from)? } else { &self.from };
-        disk::restore(from, to).map_err(|error| error.to_string())?;
+        let from = store_url::folder_or_url(&self.from)?;
+        disk::restore(from, to).map_err(|error| match error.kind() {
+            ErrorKind::NotFound => {
+                format!("{error}\n  Name a checkpoint's folder, such as crawl/checkpoints/monday; `checkpoints` lists them.")
+            }
+            _ => error.to_string(),
+        })?;
         out.card(&vec![("store", json!(url)), ("from", json!(from))]);
         Ok(Ended::Well)
     }

@@ -1,6 +1,6 @@
 //! `trapline frontier verify`: reads all that a store has, and tells what is damaged; with `--repair`, saves what is readable.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use clap::Args;
 use indicatif::ProgressBar;
@@ -10,6 +10,7 @@ use trapline_stores::disk::{self, Damage, Repaired, Verified};
 use super::address::Address;
 use super::output::{Output, Row};
 use super::{Ended, progress};
+use crate::store_url;
 
 /// Read everything in a store, and tell what is damaged
 ///
@@ -31,7 +32,7 @@ Examples:
 pub(super) struct VerifyStore {
     /// Save what is readable into this folder, if something is damaged; it must not be there yet, or be empty
     #[arg(long, value_name = "NEWFOLDER")]
-    repair: Option<PathBuf>,
+    repair: Option<String>,
 }
 
 /// So many things are listed for people; programs get all.
@@ -43,15 +44,14 @@ const TOLD_EVERY: u64 = 1000;
 impl VerifyStore {
     pub(super) fn run(&self, at: Address<'_>, out: &mut Output) -> Result<Ended, String> {
         let (url, folder) = (at.url()?, at.folder()?);
-        if let Some(to) = &self.repair {
-            check_new(to)?;
-        }
+        let to = self.repair.as_deref().map(store_url::folder_or_url).transpose()?.map(Path::new);
+        to.map_or(Ok(()), check_new)?;
         let bar = progress::begin(true);
         let verified = disk::verify(folder, &mut tell(&bar, "verified"));
         bar.finish_and_clear();
         let verified = verified.map_err(|error| error.to_string())?;
         let is_whole = verified.damages.is_empty();
-        let Some(to) = self.repair.as_deref().filter(|_| !is_whole) else {
+        let Some(to) = to.filter(|_| !is_whole) else {
             show_verified(url, &verified, out);
             match (is_whole, &self.repair) {
                 (true, None) => out.say("All is whole."),
@@ -111,16 +111,21 @@ fn show_verified(url: &str, verified: &Verified, out: &mut Output) {
 
 fn show_repaired(url: &str, to: &Path, verified: &Verified, repaired: &Repaired, out: &mut Output) {
     // Of damaged snapshots a repair says nothing: the log has all that is in them.
-    let Repaired { urls, lost_urls, claims_left_out, settlements_left_out, .. } = repaired;
+    let Repaired { urls, lost_urls, lost_crawls, claims_left_out, settlements_left_out, .. } = repaired;
+    let lost = lost_crawls.iter().map(|(crawl, commands)| json!({"crawl": crawl, "commands": commands}));
     out.card(&vec![
         ("store", json!(url)),
         ("repaired", json!(format!("disk:{}", to.display()))),
         ("urls", json!(urls)),
         ("damages", list(&verified.damages, out, damage)),
         ("lost_urls", list(lost_urls, out, |url| json!(url))),
+        ("lost_crawls", lost.collect()),
         ("claims_left_out", json!(claims_left_out)),
         ("settlements_left_out", json!(settlements_left_out)),
     ]);
+    if !lost_crawls.is_empty() {
+        out.say("What made those crawls is lost, and with it the key of their identities: nothing of them could be saved.");
+    }
     if *claims_left_out > 0 {
         out.say(
             "What was claimed after the first damage is pending again, and leases from then on are stale.",

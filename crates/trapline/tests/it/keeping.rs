@@ -102,7 +102,7 @@ fn damage_is_named_and_what_is_readable_goes_on_in_a_new_folder() {
 
     let saved = Folder::new("saved");
     let to = saved.path.display().to_string();
-    let told = &ask(&folder, &["verify", "--repair", &to], "", 1)[0];
+    let told = &ask(&folder, &["verify", "--repair", &saved.url()], "", 1)[0];
     assert_eq!((&told["repaired"], &told["urls"]), (&json!(saved.url()), &json!(2)));
     assert_eq!((&told["damages"][0], &told["lost_urls"]), (&damages[0], &json!([])));
     assert_eq!(urls(&saved), ["http://a.example/", "http://c.example/"]);
@@ -118,6 +118,44 @@ fn damage_is_named_and_what_is_readable_goes_on_in_a_new_folder() {
         "trapline frontier verify: cannot repair into `{to}`: it is not empty; name a folder that is not there yet\n"
     );
     assert_eq!((ran.error, ran.code), (message, Some(2)));
+}
+
+#[test]
+fn requests_behind_a_damaged_header_are_saved() {
+    let folder = Folder::new("headless");
+    let many: String = (0..300).map(|n| format!("http://a.example/{n}/{}\n", "x".repeat(6000))).collect();
+    assert_eq!(ask(&folder, &["admit"], &many, 0)[0]["added"], 300);
+    admit_each(&folder, &["http://b.example/"]);
+    let path = folder.path.join("segments/0000000002.segment");
+    let file = OpenOptions::new().write(true).open(&path).unwrap();
+    file.write_all_at(&[0xff; 8], 20).unwrap();
+    let saved = Folder::new("headless-saved");
+    let told = &ask(&folder, &["verify", "--repair", &saved.url()], "", 1)[0];
+    assert_eq!((&told["urls"], &told["damages"][0]["what"]), (&json!(301), &json!("its header is damaged")));
+    assert_eq!(ask(&saved, &["verify"], "", 0)[0]["urls"], 301);
+    assert_eq!(urls(&saved).len(), 301);
+
+    // One that was made ahead of time does not hide that the one before it is missing.
+    fs::remove_file(&path).unwrap();
+    fs::write(folder.path.join("segments/0000000003.segment"), [0; 4096]).unwrap();
+    let told = &ask(&folder, &["verify"], "", 1)[0];
+    assert_eq!(told["damages"][0]["what"], "the segment is missing, and all records in it");
+}
+
+#[test]
+fn a_crawl_of_which_nothing_is_left_is_named() {
+    let folder = Folder::new("no-origin");
+    admit_each(&folder, &["http://a.example/", "http://b.example/"]);
+    ask(&folder, &["--crawl", "second", "admit"], "http://a.example/\n", 0);
+    let file = OpenOptions::new().write(true).open(segment(&folder)).unwrap();
+    file.write_all_at(&[0xff; 8], 80).unwrap();
+    let saved = Folder::new("no-origin-saved");
+    let told = &ask(&folder, &["verify", "--repair", &saved.url()], "", 1)[0];
+    assert_eq!(
+        (&told["urls"], &told["lost_crawls"]),
+        (&json!(1), &json!([{"crawl": "default", "commands": 2}]))
+    );
+    assert_eq!(ask(&saved, &["--crawl", "second", "urls"], "", 0).len(), 1);
 }
 
 #[test]
@@ -178,6 +216,23 @@ fn a_checkpoint_is_made_beside_the_owner_and_restored_any_number_of_times() {
         .expect("the binary runs");
     assert_eq!((String::from_utf8_lossy(&output.stderr).as_ref(), output.status.code()), ("", Some(0)));
     assert!(exported(&third) == then);
+    let fourth = Folder::new("restored-4");
+    // What is called as an unfinished copy would be, and is none, is nobody's to remove.
+    let part = Folder { path: fourth.path.with_extension("part") };
+    fs::create_dir(&part.path).unwrap();
+    fs::write(part.path.join("thesis"), "").unwrap();
+    let ran = restore(&fourth, &copy);
+    assert!(
+        ran.error.contains("is in the way, and is no unfinished copy") && ran.code == Some(2),
+        "{}",
+        ran.error
+    );
+    assert!(part.path.join("thesis").exists() && !fourth.path.exists());
+    fs::remove_file(part.path.join("thesis")).unwrap();
+    fs::create_dir(part.path.join("segments")).unwrap();
+    fs::write(part.path.join("segments/0000000009.segment"), "left").unwrap();
+    assert_eq!(restore(&fourth, &copy).code, Some(0));
+    assert!(exported(&fourth) == then && !part.path.exists());
     let ran = restore(&third, &copy);
     assert!(ran.error.contains("is there already") && ran.code == Some(2), "{}", ran.error);
     drop(holder);
@@ -211,7 +266,8 @@ fn what_cannot_be_kept_is_told() {
         &folder,
         &["restore", "no/where"],
         &format!(
-            "restore: disk store: cannot restore `{path}` from `no/where`: there is no store in `no/where`"
+            "restore: disk store: cannot restore `{path}` from `no/where`: there is no store in `no/where`\n  Name a checkpoint's folder, such \
+             as crawl/checkpoints/monday; `checkpoints` lists them."
         ),
     );
     assert!(!folder.path.exists());
@@ -258,7 +314,7 @@ fn on_a_disk_that_is_nearly_full_work_goes_on_and_admissions_wait() {
     let ran = run(&folder, &["admit"], b"http://c.example/\n");
     assert!(ran.error.contains("cannot admit: the disk has ") && ran.code == Some(2), "{}", ran.error);
     assert!(
-        ran.error.contains("are left alone (min_free_disk); nothing was done and nothing is lost"),
+        ran.error.contains("are to be left alone (min_free_disk); nothing was done and nothing is lost"),
         "{}",
         ran.error
     );
