@@ -121,7 +121,7 @@ impl Sizes {
     }
 
     /// How large a segment is made: a megabyte at first, so that a small store is small.
-    fn of_segment(self, number: u64) -> u64 {
+    pub(crate) fn of_segment(self, number: u64) -> u64 {
         let grown = 1 << (20 + 2 * (number - 1).min(20));
         grown.min(self.segment_bytes)
     }
@@ -159,6 +159,12 @@ impl Log {
 
     pub(crate) fn ahead(&self) -> Arc<Ahead> {
         Arc::clone(&self.ahead)
+    }
+
+    /// The next segment is there already.
+    pub(crate) fn put_ahead(&mut self, file: Arc<dyn LogFile>, size: u64) {
+        *self.ahead.lock() = Some(Blank { number: self.segment.number + 1, size, file });
+        self.has_asked = true;
     }
 
     pub(crate) fn store(&self) -> u128 {

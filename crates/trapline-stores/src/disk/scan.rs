@@ -6,8 +6,9 @@
 use std::fmt;
 use std::io;
 use std::ops::Range;
+use std::sync::Arc;
 
-use super::files::Files;
+use super::files::{Files, LogFile};
 use super::record::{self, Found, Record};
 use super::segment::{BadHeader, FORMAT, HEADER, Segment};
 
@@ -74,7 +75,7 @@ pub(crate) fn scan(
     let mut scanned = Scanned { next: 1, ..Scanned::default() };
     // Where the log ends is in the segment before one that was made ahead of time.
     let newest = match numbers.last() {
-        Some(last) if is_unfinished(files, *last)? => last - 1,
+        Some(last) if begun(files, *last)?.is_some() => last - 1,
         Some(last) => *last,
         None => 0,
     };
@@ -94,15 +95,26 @@ pub(crate) fn scan(
     Ok(scanned)
 }
 
-/// Whether a segment was only begun, or made ahead of time: it has no header yet, and nothing else.
-pub(crate) fn is_unfinished(files: &dyn Files, number: u64) -> io::Result<bool> {
+/// A segment that was only begun, or made ahead of time: it has no header yet, and nothing else.
+pub(crate) struct Begun {
+    pub(crate) file: Arc<dyn LogFile>,
+    /// How long it is, if all of it is zeros; 0 if some of a header is there.
+    pub(crate) blank_bytes: u64,
+}
+
+/// Answers the segment if it was only begun.
+pub(crate) fn begun(files: &dyn Files, number: u64) -> io::Result<Option<Begun>> {
     let file = files.open(&Segment::name(number))?;
-    match Segment::read(&file.read_at(0, HEADER as usize)?) {
-        Ok(_) | Err(BadHeader::Newer(_)) => Ok(false),
-        Err(BadHeader::Unfinished | BadHeader::Broken) => {
-            Ok(file.read()?.iter().skip(HEADER as usize).all(|byte| *byte == 0))
-        }
+    let bad = match Segment::read(&file.read_at(0, HEADER as usize)?) {
+        Ok(_) | Err(BadHeader::Newer(_)) => return Ok(None),
+        Err(bad) => bad,
+    };
+    let bytes = file.read()?;
+    if bytes.iter().skip(HEADER as usize).any(|byte| *byte != 0) {
+        return Ok(None);
     }
+    let blank_bytes = if bad == BadHeader::Unfinished { bytes.len() as u64 } else { 0 };
+    Ok(Some(Begun { file, blank_bytes }))
 }
 
 /// Reads a segment into which somebody may be writing: its bytes, and where its whole records end.

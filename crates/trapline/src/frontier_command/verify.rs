@@ -39,7 +39,7 @@ pub(super) struct VerifyStore {
 const LISTED_MAX: usize = 20;
 
 /// After so many records somebody who looks on is told.
-const TOLD_EVERY: u64 = 1000;
+const TOLD_EVERY: u64 = 64;
 
 impl VerifyStore {
     pub(super) fn run(&self, at: Address<'_>, out: &mut Output) -> Result<Ended, String> {
@@ -83,6 +83,7 @@ fn check_new(to: &Path) -> Result<(), String> {
 }
 
 fn tell(bar: &ProgressBar, done: &str) -> impl FnMut(u64) {
+    bar.set_message("reading snapshots");
     let told = move |record: u64| format!("{record} records {done}");
     move |record| {
         if record.is_multiple_of(TOLD_EVERY) {

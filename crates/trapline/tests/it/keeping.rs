@@ -1,7 +1,7 @@
 //! Keeping a store on disk: verifying, repairing, checkpoints, and a disk that is nearly full.
 
 use std::fs::{self, OpenOptions};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -140,6 +140,24 @@ fn requests_behind_a_damaged_header_are_saved() {
     fs::write(folder.path.join("segments/0000000003.segment"), [0; 4096]).unwrap();
     let told = &ask(&folder, &["verify"], "", 1)[0];
     assert_eq!(told["damages"][0]["what"], "the segment is missing, and all records in it");
+}
+
+#[test]
+fn a_segment_that_was_made_ahead_of_time_is_used_by_whoever_comes_next() {
+    let folder = Folder::new("ahead");
+    admit_each(&folder, &["http://a.example/"]);
+    let path = folder.path.join("segments/0000000002.segment");
+    fs::write(&path, vec![0; 4 << 20]).unwrap();
+    // Held open, lest another file get its number.
+    let held = fs::File::open(&path).unwrap();
+    let made = held.metadata().unwrap().ino();
+    assert_eq!(ask(&folder, &["verify"], "", 0)[0]["segments"], 1);
+    ask(&folder, &["stats"], "", 0);
+    let many: String = (0..300).map(|n| format!("http://b.example/{n}/{}\n", "x".repeat(6000))).collect();
+    assert_eq!(ask(&folder, &["admit"], &many, 0)[0]["added"], 300);
+    assert_eq!(fs::metadata(&path).unwrap().ino(), made);
+    let told = &ask(&folder, &["verify"], "", 0)[0];
+    assert_eq!((&told["segments"], &told["urls"]), (&json!(2), &json!(301)));
 }
 
 #[test]
