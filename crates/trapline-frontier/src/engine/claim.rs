@@ -15,7 +15,7 @@ use super::queues::QueueId;
 use super::timers::Event;
 use super::urls::{EntryId, State};
 use crate::planted::Fault;
-use crate::report::CrawlState;
+use crate::report::{CrawlState, UrlState};
 use crate::verbs::{Lease, LeaseId, Want};
 
 /// No claim grants more than this, whatever it asks for: the caller can claim again, and a claim of URLs that come
@@ -79,11 +79,13 @@ impl Crawl {
 
     /// Begins a claim: what it excludes is taken out of line until it ends.
     pub(super) fn begin_round<'a>(&mut self, want: &'a Want) -> Round<'a> {
+        let urls = want.urls.min(GRANTS_MAX);
+        let pending = self.url_counts[UrlState::Pending as usize] as usize;
         let mut round = Round {
             want,
-            urls: want.urls.min(GRANTS_MAX),
+            urls,
             queues: want.queues,
-            leases: Vec::new(),
+            leases: Vec::with_capacity(urls.min(pending).min(WARMED_MAX)),
             unread: Vec::new(),
             given: BTreeMap::new(),
             aside: BTreeSet::new(),

@@ -45,8 +45,10 @@ impl Crawl {
         }
         self.supply(queue, None);
         self.check_limits();
-        // A lease renewed for no time has expired before whatever is settled next.
-        self.happen_until(self.now);
+        if answer == Answer::Renewed {
+            // For no time, maybe: then it has expired before whatever is settled next.
+            self.happen_until(self.now);
+        }
         Settled { answer, links }
     }
 
@@ -134,8 +136,7 @@ impl Crawl {
     }
 
     fn record_visit(&mut self, id: EntryId, visit: &Visit, next: Option<Timestamp>) {
-        let visits = self.urls.visits(id).saturating_add(1);
-        self.urls.set_visits(id, visits);
+        let visits = self.urls.count_visit(id);
         let last = self.urls.more(id).page.as_deref();
         // A visit that left nothing and will not be repeated is remembered by the URL's state alone.
         if *visit == Visit::default() && next.is_none() && last.is_none() {
