@@ -7,7 +7,8 @@ use std::time::Duration;
 use trapline_core::{Request, Timestamp};
 
 use super::WARMED_MAX;
-use super::crawl::{Crawl, Grant};
+use super::crawl::Crawl;
+use super::leases::Grant;
 use super::line::{Next, Turn};
 use super::moment::Moment;
 use super::payloads::Handed;
@@ -269,7 +270,7 @@ impl Crawl {
     /// The lease goes on for this long.
     pub(super) fn renew(&mut self, lease: u64, lasts: Duration) {
         let deadline = Moment { at: self.now + lasts, rank: self.draw() };
-        if let Some(grant) = self.leases.get_mut(&lease) {
+        if let Some(grant) = self.leases.get_mut(lease) {
             let old = std::mem::replace(&mut grant.deadline, deadline);
             let (old, new) = (self.expiry_of(old), self.expiry_of(deadline));
             self.timers.cancel(old, Event::Expiry(lease));

@@ -17,7 +17,7 @@ impl Crawl {
     /// First the URL takes its new state, then the links are admitted, then its queue finds its state.
     pub(super) fn settle(&mut self, settlement: &Settlement) -> Settled {
         let lease = settlement.lease.0;
-        let Some(grant) = self.leases.get(&lease).filter(|grant| !self.is_gone(grant.entry)) else {
+        let Some(grant) = self.leases.get(lease).filter(|grant| !self.is_gone(grant.entry)) else {
             if self.planted.is(Fault::StaleAccepted) {
                 let links = settlement.links.iter().map(|link| self.admit(link, None)).collect();
                 return Settled { answer: Answer::Done, links };
@@ -55,7 +55,7 @@ impl Crawl {
     /// Looks at what a batch settles, ahead of time: see [`Crawl::warm`].
     pub(super) fn warm_settle(&self, batch: &[Settlement]) {
         if batch.len() > 1 {
-            let leases = batch.iter().filter_map(|settlement| self.leases.get(&settlement.lease.0));
+            let leases = batch.iter().filter_map(|settlement| self.leases.get(settlement.lease.0));
             let entries: Vec<_> = leases.map(|grant| grant.entry).collect();
             let queues = entries.iter().map(|entry| self.urls[*entry].queue);
             std::hint::black_box(queues.fold(0, |all, queue| all ^ self.queues.touch(queue)));
