@@ -52,6 +52,8 @@ use message::logged::{self, Which};
 use record::Draft;
 use texts::Texts;
 
+use crate::planted::Planted;
+
 pub use checkpoint::{checkpoint, checkpoints, restore};
 pub use options::{DiskOptions, Durability};
 pub use reopen::DiskReopen;
@@ -87,12 +89,15 @@ struct Shared {
     bell: Bell,
     snapshots: Mutex<Snapshots>,
     snapshot_bytes: u64,
+    planted: Planted,
 }
 
 /// What is known of the snapshots. Locked while one is taken.
 struct Snapshots {
     /// How large the latest is.
     bytes: u64,
+    /// The record that comes after the latest.
+    next: Option<u64>,
 }
 
 struct Inner {
@@ -120,7 +125,7 @@ impl DiskStore {
     pub fn open(path: impl AsRef<Path>, options: &DiskOptions) -> Result<Self, StoreError> {
         let held = folder::hold(path.as_ref())?;
         let files: Arc<dyn Files> = Arc::new(Folder::new(path.as_ref().join(folder::SEGMENTS)));
-        Self::open_held(&files, options, Some(held))
+        Self::open_held(&files, options, Some(held), &Planted::default())
     }
 
     /// Opens the store in files of another kind, whose owner makes sure that nobody else does. For tests.
@@ -129,18 +134,33 @@ impl DiskStore {
     /// As [`DiskStore::open`].
     pub fn open_on(files: impl Files, options: &DiskOptions) -> Result<Self, StoreError> {
         let files: Arc<dyn Files> = Arc::new(files);
-        Self::open_held(&files, options, None)
+        Self::open_held(&files, options, None, &Planted::default())
+    }
+
+    /// As [`DiskStore::open_on`], a store with a fault planted in it.
+    ///
+    /// # Errors
+    /// As [`DiskStore::open`].
+    #[cfg(feature = "planted")]
+    pub fn faulty(
+        files: impl Files,
+        options: &DiskOptions,
+        fault: crate::planted::Fault,
+    ) -> Result<Self, StoreError> {
+        let files: Arc<dyn Files> = Arc::new(files);
+        Self::open_held(&files, options, None, &Planted::with(fault))
     }
 
     fn open_held(
         files: &Arc<dyn Files>,
         options: &DiskOptions,
         held: Option<Held>,
+        planted: &Planted,
     ) -> Result<Self, StoreError> {
         let started = Instant::now();
         let DiskOptions { durability, snapshot_bytes, background, .. } = *options;
         let recovery = recovery::recover(files, Sizes::of(options), draw_number)?;
-        let recovery::Recovery { engine, log, texts, last, bytes_cut, snapshot, unsaved } = recovery;
+        let recovery::Recovery { engine, mut log, texts, last, bytes_cut, snapshot, unsaved } = recovery;
         let opened = Recovered {
             log_position: last,
             bytes_cut,
@@ -150,9 +170,13 @@ impl DiskStore {
         };
         let recovered = engine.crawls().map(|(name, stats)| (Arc::clone(name), count(&stats, opened)));
         let recovered = recovered.collect();
-        let commit = Commit::new(log.file(), log.name(), last);
+        let commit = Commit::new(log.file(), log.name(), last, planted.clone());
+        log.planted = planted.clone();
         let ahead = log.ahead();
-        let snapshots = Snapshots { bytes: snapshot.map_or(0, |(_, bytes)| bytes) };
+        let snapshots = Snapshots {
+            bytes: snapshot.map_or(0, |(_, bytes)| bytes),
+            next: snapshot.map(|(position, _)| position.next),
+        };
         let enough = snapshot_bytes.max(snapshots.bytes / 2);
         let inner = Inner { engine, log, last_command: last, unsaved, enough, is_closed: false, held };
         let shared = Arc::new(Shared {
@@ -164,6 +188,7 @@ impl DiskStore {
             bell: Bell::default(),
             snapshots: Mutex::new(snapshots),
             snapshot_bytes,
+            planted: planted.clone(),
         });
         let interval = match durability {
             Durability::Interval(period) => Some(period),
@@ -401,7 +426,8 @@ impl DiskStore {
         let Shared { commit, texts, .. } = &*self.shared;
         let shown = inner.last_command;
         // After a failure nothing will be promised any more, so the log need not know what passed.
-        if inner.engine.would_pass(crawl, now) && commit.failure().is_none() {
+        let passes = inner.engine.would_pass(crawl, now) && commit.failure().is_none();
+        if passes {
             let mut draft = Draft::new(|bytes| logged::pass(bytes, crawl, now));
             match inner.log.make_room(draft.len(), Urgency::Question, commit) {
                 Ok(()) => drop(self.append(&mut inner, &mut draft, answers::NOTHING)),
@@ -409,10 +435,26 @@ impl DiskStore {
                 Err(refused) => return Err(self.no_room(attempted, refused)),
             }
         }
+        // Whatever the time, a job that is under way takes a step.
+        let has_job = inner.engine.would_pass(crawl, Timestamp::ZERO);
+        if passes && !has_job {
+            // Time on its own first: of what cannot be read for the answer alone, nothing depends.
+            let _ = inner.engine.stats(crawl, now);
+            if let Some(failure) = texts.take_failure() {
+                commit.fail(failure.clone());
+                return Err(stopped(attempted, &failure));
+            }
+        }
         let answer = question(&mut inner.engine);
         match texts.take_failure() {
             None => Ok((answer?, shown)),
-            Some(failure) => Err(unreadable(attempted, &failure)),
+            Some(failure) => {
+                if passes && has_job {
+                    // What the job made of it is not what it would have made of the real thing.
+                    commit.fail(failure.clone());
+                }
+                Err(unreadable(attempted, &failure))
+            }
         }
     }
 }
@@ -453,8 +495,12 @@ impl Shared {
         if let Some(failure) = self.commit.failure() {
             return Err(stopped(ATTEMPTED, &failure));
         }
-        inner.engine.begin_image();
         let (store, position) = (inner.log.store(), inner.log.position());
+        // It would take the place of the one that is there, which may be all that a repaired store has to go on from.
+        if snapshots.next == Some(position.next) {
+            return Ok(position.next - 1);
+        }
+        inner.engine.begin_image();
         let unsaved = std::mem::take(&mut inner.unsaved);
         drop(inner);
         let name = snapshot::name(position.next);
@@ -464,7 +510,7 @@ impl Shared {
             Ok(bytes) => {
                 inner.enough = self.snapshot_bytes.max(bytes / 2);
                 drop(inner);
-                snapshots.bytes = bytes;
+                *snapshots = Snapshots { bytes, next: Some(position.next) };
                 self.drop_old_snapshots(position.next);
                 Ok(position.next - 1)
             }
@@ -490,6 +536,10 @@ impl Shared {
             StoreError::new(ErrorKind::Unavailable, message)
         };
         let mut writer = snapshot::Writer::begin(&*self.files, store, position).map_err(failed)?;
+        if self.planted.misplaces_snapshots() {
+            let position = self.inner(ATTEMPTED)?.log.position();
+            writer = snapshot::Writer::begin(&*self.files, store, position).map_err(failed)?;
+        }
         let mut last = None;
         loop {
             let frames = self.inner(ATTEMPTED)?.engine.next_frames();
