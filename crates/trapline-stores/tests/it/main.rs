@@ -3,6 +3,7 @@
 mod disk;
 mod faults;
 mod folder;
+mod formats;
 mod kill;
 mod opening;
 mod planted;
