@@ -6,5 +6,6 @@ mod frontier;
 mod operate;
 mod sharing;
 mod sim;
+mod strace;
 mod transfer;
 mod url;
