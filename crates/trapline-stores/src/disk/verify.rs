@@ -141,13 +141,16 @@ pub fn verify_on(files: &Arc<dyn Files>, progress: Progress<'_>) -> Result<Verif
     Ok(verified)
 }
 
+/// The names of snapshots and the digests of what is in them, by the record that comes next.
+type Digests = BTreeMap<u64, (String, u64)>;
+
 /// The digests of all snapshots that are whole, with the names of their files, by the record that comes next; and the
 /// oldest of them.
 fn read_snapshots(
     files: &Arc<dyn Files>,
     texts: &Arc<Texts>,
     verified: &mut Verified,
-) -> io::Result<(BTreeMap<u64, (String, u64)>, Option<Snapshot>)> {
+) -> io::Result<(Digests, Option<Snapshot>)> {
     let mut whole = BTreeMap::new();
     let mut oldest: Option<Snapshot> = None;
     let mut numbers: Vec<u64> = files.list()?.iter().filter_map(|name| snapshot::number_of(name)).collect();

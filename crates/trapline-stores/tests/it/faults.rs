@@ -156,8 +156,7 @@ pub(crate) fn run_in(files: &SimFiles, opened: Result<DiskStore, StoreError>) ->
     }
     files.set_meanwhile(None);
     store.abandon();
-    let came = work.came.lock().expect("no step panics").clone();
-    came
+    work.came.lock().expect("no step panics").clone()
 }
 
 /// Opens what is left, and holds it against memory stores that did as many steps as were acknowledged, or one more.
