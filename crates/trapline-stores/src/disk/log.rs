@@ -94,8 +94,7 @@ impl Ahead {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes a segment ahead of time, all of it written: to write into what was only allocated takes the disk much longer to
-    /// sync. If it cannot be made, nothing is lost: whoever needs it will see.
+    /// Makes a segment ahead of time. If it cannot be made, nothing is lost: whoever needs it will see.
     pub(crate) fn make(&self, files: &dyn Files, (number, size): (u64, u64)) {
         let mut next = self.lock();
         // The log may have gone on since somebody saw that this one is wanted.
@@ -103,16 +102,7 @@ impl Ahead {
             return;
         }
         let name = Segment::name(number);
-        let made = files.create(&name, size).and_then(|file| {
-            let zeros = vec![0; 1 << 20];
-            let mut at = 0;
-            while at < size {
-                let length = (size - at).min(zeros.len() as u64);
-                file.write(at, &zeros[..length as usize])?;
-                at += length;
-            }
-            file.sync().map(|()| file)
-        });
+        let made = files.create(&name, size).and_then(|file| file.sync().map(|()| file));
         match made {
             Ok(file) => next.blank = Some(Blank { number, size, file }),
             Err(_) => drop(files.remove(&name)),

@@ -68,6 +68,7 @@ pub use verify::{Verified, verify, verify_on};
 pub struct DiskStore {
     shared: Arc<Shared>,
     durability: Durability,
+    background: bool,
     /// What each crawl had when the store was opened.
     recovered: BTreeMap<Arc<str>, Recovered>,
     /// What is told of crawls that came later.
@@ -94,10 +95,8 @@ struct Shared {
 
 /// What is known of the snapshots. Locked while one is taken.
 struct Snapshots {
-    /// How large the latest is.
-    bytes: u64,
     /// The record that comes after the latest.
-    next: Option<u64>,
+    next: u64,
 }
 
 struct Inner {
@@ -112,6 +111,9 @@ struct Inner {
     /// The folder is ours as long as this is held. None with files of a test.
     held: Option<Held>,
 }
+
+/// If so much of the log would have to be replayed at the next opening, a snapshot is taken when the store is closed.
+const MUCH_BYTES: u64 = 8 << 20;
 
 /// The largest batch that is taken, as bytes of the log.
 const BATCH_BYTES_MAX: u64 = 1 << 30;
@@ -173,11 +175,9 @@ impl DiskStore {
         let commit = Commit::new(log.file(), log.name(), last, planted.clone());
         log.planted = planted.clone();
         let ahead = log.ahead();
-        let snapshots = Snapshots {
-            bytes: snapshot.map_or(0, |(_, bytes)| bytes),
-            next: snapshot.map(|(position, _)| position.next),
-        };
-        let enough = snapshot_bytes.max(snapshots.bytes / 2);
+        let (next, bytes) = snapshot.map_or((0, 0), |(position, bytes)| (position.next, bytes));
+        let snapshots = Snapshots { next };
+        let enough = snapshot_bytes.max(bytes / 2);
         let inner = Inner { engine, log, last_command: last, unsaved, enough, is_closed: false, held };
         let shared = Arc::new(Shared {
             inner: Mutex::new(inner),
@@ -197,6 +197,7 @@ impl DiskStore {
         let store = Self {
             shared,
             durability,
+            background,
             recovered,
             opened,
             threads: Mutex::default(),
@@ -246,6 +247,7 @@ impl DiskStore {
     /// # Errors
     /// If something could not be brought to disk.
     pub fn close(&self) -> Result<(), StoreError> {
+        self.leave_snapshot();
         self.end(Commit::close).map_err(|failure| {
             let message = format!(
                 "disk store: cannot close in good order: {failure}; what was answered since the last sync may be lost"
@@ -262,6 +264,14 @@ impl DiskStore {
             commit.abandon();
             Ok(())
         });
+    }
+
+    /// Takes a snapshot if the next opening would have much to do otherwise. If it cannot be taken, it will have.
+    fn leave_snapshot(&self) {
+        let much = self.shared.inner("close").is_ok_and(|inner| inner.unsaved >= MUCH_BYTES);
+        if much && self.background {
+            let _ = self.shared.take_snapshot();
+        }
     }
 
     fn end(&self, close: impl FnOnce(&Commit) -> Result<(), Failure>) -> Result<(), Failure> {
@@ -496,8 +506,8 @@ impl Shared {
             return Err(stopped(ATTEMPTED, &failure));
         }
         let (store, position) = (inner.log.store(), inner.log.position());
-        // It would take the place of the one that is there, which may be all that a repaired store has to go on from.
-        if snapshots.next == Some(position.next) {
+        if position.next == snapshots.next {
+            // Nothing has happened since the latest, whose place it would take: perhaps all that a repaired store can go on from.
             return Ok(position.next - 1);
         }
         inner.engine.begin_image();
@@ -510,7 +520,7 @@ impl Shared {
             Ok(bytes) => {
                 inner.enough = self.snapshot_bytes.max(bytes / 2);
                 drop(inner);
-                *snapshots = Snapshots { bytes, next: Some(position.next) };
+                snapshots.next = position.next;
                 self.drop_old_snapshots(position.next);
                 Ok(position.next - 1)
             }
@@ -576,6 +586,7 @@ impl Shared {
 
 impl Drop for DiskStore {
     fn drop(&mut self) {
+        self.leave_snapshot();
         let _ = self.end(Commit::close);
     }
 }
