@@ -4,5 +4,8 @@
 //! sure that nothing of what it answered is forgotten.
 
 pub mod disk;
+mod planted;
 
 pub use disk::{DiskOptions, DiskReopen, DiskStore, Durability, SharedStore, SocketStore};
+#[cfg(feature = "planted")]
+pub use planted::Fault;

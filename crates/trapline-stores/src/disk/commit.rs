@@ -10,6 +10,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use super::files::LogFile;
+use crate::planted::Planted;
 
 /// What went wrong with a file of the log, for good.
 #[derive(Clone, Debug)]
@@ -41,6 +42,7 @@ pub(crate) struct Commit {
     /// Held during a sync until its end is known: a kernel tells of an error once, so of two syncs at a time one could
     /// succeed because the other has failed. Taken before `state`.
     turn: Mutex<()>,
+    planted: Planted,
 }
 
 struct State {
@@ -60,7 +62,7 @@ struct State {
 
 impl Commit {
     /// A log that is on disk up to a record, and goes on in a file.
-    pub(crate) fn new(file: Arc<dyn LogFile>, name: String, durable: u64) -> Self {
+    pub(crate) fn new(file: Arc<dyn LogFile>, name: String, durable: u64, planted: Planted) -> Self {
         let state = State {
             file,
             name,
@@ -71,7 +73,7 @@ impl Commit {
             is_closing: false,
             waiting: Vec::new(),
         };
-        Self { state: Mutex::new(state), work: Condvar::new(), turn: Mutex::new(()) }
+        Self { state: Mutex::new(state), work: Condvar::new(), turn: Mutex::new(()), planted }
     }
 
     /// Nothing that holds this lock can fail half-way.
@@ -190,7 +192,7 @@ impl Commit {
         }
         let (file, written) = (Arc::clone(&state.file), state.written);
         drop(state);
-        let synced = file.sync();
+        let synced = self.planted.sync(&*file, written);
         let mut state = self.state();
         match synced {
             Ok(()) => state.durable = state.durable.max(written),
@@ -272,7 +274,8 @@ mod tests {
         let (begun, has_begun) = channel();
         let (end, may_end) = channel();
         let file = Arc::new(Slow { begun, may_end: Mutex::new(may_end), syncs: AtomicU32::new(0) });
-        let commit = Arc::new(Commit::new(Arc::clone(&file) as Arc<dyn LogFile>, "file".to_owned(), 0));
+        let shared = Arc::clone(&file) as Arc<dyn LogFile>;
+        let commit = Arc::new(Commit::new(shared, "file".to_owned(), 0, Planted::default()));
         std::thread::scope(|scope| {
             scope.spawn(|| commit.run(None));
             test(&commit, &file, &has_begun, &end);

@@ -10,6 +10,7 @@ use super::files::{Files, LogFile};
 use super::options::DiskOptions;
 use super::record::Draft;
 use super::segment::{self, Segment};
+use crate::planted::Planted;
 
 /// The end of the log.
 pub(crate) struct Log {
@@ -28,6 +29,7 @@ pub(crate) struct Log {
     has_asked: bool,
     /// Whether the segment may have taken what is to be left alone of the disk: then it is not for admissions.
     is_tight: bool,
+    pub(crate) planted: Planted,
 }
 
 /// How large segments are, and how much of the disk is left alone.
@@ -74,8 +76,13 @@ pub(crate) enum NoRoom {
 }
 
 /// The next segment, if somebody had the time to make it. Who makes one holds the lock, so that nobody else does.
-#[derive(Default)]
-pub(crate) struct Ahead(Mutex<Option<Blank>>);
+pub(crate) struct Ahead(Mutex<Next>);
+
+struct Next {
+    /// The newest segment of the log: that one is in use, and its file never made again.
+    newest: u64,
+    blank: Option<Blank>,
+}
 
 /// A segment's file that has only zeros in it.
 struct Blank {
@@ -85,20 +92,21 @@ struct Blank {
 }
 
 impl Ahead {
-    fn lock(&self) -> MutexGuard<'_, Option<Blank>> {
+    fn lock(&self) -> MutexGuard<'_, Next> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Makes a segment ahead of time. If it cannot be made, nothing is lost: whoever needs it will see.
     pub(crate) fn make(&self, files: &dyn Files, (number, size): (u64, u64)) {
-        let mut blank = self.lock();
-        if blank.as_ref().is_some_and(|blank| blank.number >= number) {
+        let mut next = self.lock();
+        // The log may have gone on since somebody saw that this one is wanted.
+        if number <= next.newest || next.blank.as_ref().is_some_and(|blank| blank.number >= number) {
             return;
         }
         let name = Segment::name(number);
         let made = files.create(&name, size).and_then(|file| file.sync().map(|()| file));
         match made {
-            Ok(file) => *blank = Some(Blank { number, size, file }),
+            Ok(file) => next.blank = Some(Blank { number, size, file }),
             Err(_) => drop(files.remove(&name)),
         }
     }
@@ -120,6 +128,7 @@ impl Sizes {
 impl Log {
     pub(crate) fn new(files: Arc<dyn Files>, sizes: Sizes, place: Place) -> Self {
         let Place { segment, file, at, size, next } = place;
+        let ahead = Arc::new(Ahead(Mutex::new(Next { newest: segment.number, blank: None })));
         Self {
             files,
             sizes,
@@ -128,9 +137,10 @@ impl Log {
             at,
             size,
             next,
-            ahead: Arc::default(),
+            ahead,
             has_asked: false,
             is_tight: true,
+            planted: Planted::default(),
         }
     }
 
@@ -153,7 +163,7 @@ impl Log {
 
     /// The next segment is there already.
     pub(crate) fn put_ahead(&mut self, file: Arc<dyn LogFile>, size: u64) {
-        *self.ahead.lock() = Some(Blank { number: self.segment.number + 1, size, file });
+        self.ahead.lock().blank = Some(Blank { number: self.segment.number + 1, size, file });
         self.has_asked = true;
     }
 
@@ -210,7 +220,7 @@ impl Log {
             if needed + self::reserve(usual) <= usual { usual } else { needed + self::reserve(needed) };
         let ahead = Arc::clone(&self.ahead);
         let mut ahead = ahead.lock();
-        let blank = ahead.take().filter(|blank| blank.number == number && blank.size >= size);
+        let blank = ahead.blank.take().filter(|blank| blank.number == number && blank.size >= size);
         let spared = if blank.is_none() { self.spare(size) } else { Ok(()) };
         let is_tight = spared.is_err();
         if urgency == Urgency::Admission {
@@ -221,6 +231,7 @@ impl Log {
         let segment = Segment { number, first: self.next, is_origin: false, ..self.segment };
         let size = blank.as_ref().map_or(size, |blank| blank.size);
         self.file = make(&*self.files, segment, size, blank.map(|blank| blank.file))?;
+        ahead.newest = number;
         self.segment = segment;
         self.at = segment::HEADER;
         self.size = size;
@@ -246,13 +257,12 @@ impl Log {
     pub(crate) fn append(&mut self, draft: &mut Draft, synced: u64, answers: u64) -> Result<u64, Failure> {
         let sequence = self.next;
         let bytes = draft.finish(sequence, synced, answers);
-        let failed = |error: &io::Error| Failure::new("writing to", &self.name(), error);
         if self.at + bytes.len() as u64 > self.size {
-            return Err(failed(&io::Error::other(
-                "a record is larger than was thought; please report this bug",
-            )));
+            let error = io::Error::other("a record is larger than was thought; please report this bug");
+            return Err(Failure::new("writing to", &self.name(), &error));
         }
-        self.file.write(self.at, bytes).map_err(|error| failed(&error))?;
+        let written = self.planted.write(&self.file, self.at, bytes, sequence);
+        written.map_err(|error| Failure::new("writing to", &self.name(), &error))?;
         self.at += draft.len();
         self.next += 1;
         Ok(sequence)
@@ -286,4 +296,36 @@ fn make(
     file.sync().map_err(failed.clone()("syncing"))?;
     files.sync_folder().map_err(failed("syncing the folder of"))?;
     Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::files::Folder;
+
+    /// What the log has begun by itself in the meantime is in use.
+    #[test]
+    fn a_segment_in_use_is_never_made_ahead() {
+        let path = std::env::temp_dir().join(format!("trapline-ahead-{}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        let files: Arc<dyn Files> = Arc::new(Folder::new(&path));
+        let sizes = Sizes { segment_bytes: DiskOptions::SEGMENT_BYTES_MIN, min_free_disk: 0 };
+        let Ok(mut log) = Log::begin(Arc::clone(&files), sizes, 7) else { panic!("there is room") };
+        let commit = Commit::new(log.file(), log.name(), 0, Planted::default());
+        log.at = log.size / 2 + 1;
+        let wanted = log.wants_ahead().unwrap();
+        assert_eq!(wanted.0, 2);
+        // Before anybody came to make it, the log needs it.
+        assert!(log.make_room(log.size / 2, Urgency::Work, &commit).is_ok());
+        let ahead = log.ahead();
+        ahead.make(&*files, wanted);
+        let header = files.open(&Segment::name(2)).unwrap().read_at(0, segment::HEADER as usize).unwrap();
+        let segment = Segment::read(&header);
+        log.at = log.size / 2 + 1;
+        ahead.make(&*files, log.wants_ahead().unwrap());
+        let third = path.join(Segment::name(3)).exists();
+        std::fs::remove_dir_all(&path).unwrap();
+        assert_eq!(segment.map(|segment| segment.number), Ok(2), "it was made again");
+        assert!(third, "the one after it is made ahead");
+    }
 }

@@ -52,6 +52,8 @@ use message::logged::{self, Which};
 use record::Draft;
 use texts::Texts;
 
+use crate::planted::Planted;
+
 pub use checkpoint::{checkpoint, checkpoints, restore};
 pub use options::{DiskOptions, Durability};
 pub use reopen::DiskReopen;
@@ -88,6 +90,7 @@ struct Shared {
     bell: Bell,
     snapshots: Mutex<Snapshots>,
     snapshot_bytes: u64,
+    planted: Planted,
 }
 
 /// What is known of the snapshots. Locked while one is taken.
@@ -124,7 +127,7 @@ impl DiskStore {
     pub fn open(path: impl AsRef<Path>, options: &DiskOptions) -> Result<Self, StoreError> {
         let held = folder::hold(path.as_ref())?;
         let files: Arc<dyn Files> = Arc::new(Folder::new(path.as_ref().join(folder::SEGMENTS)));
-        Self::open_held(&files, options, Some(held))
+        Self::open_held(&files, options, Some(held), &Planted::default())
     }
 
     /// Opens the store in files of another kind, whose owner makes sure that nobody else does. For tests.
@@ -133,18 +136,33 @@ impl DiskStore {
     /// As [`DiskStore::open`].
     pub fn open_on(files: impl Files, options: &DiskOptions) -> Result<Self, StoreError> {
         let files: Arc<dyn Files> = Arc::new(files);
-        Self::open_held(&files, options, None)
+        Self::open_held(&files, options, None, &Planted::default())
+    }
+
+    /// As [`DiskStore::open_on`], a store with a fault planted in it.
+    ///
+    /// # Errors
+    /// As [`DiskStore::open`].
+    #[cfg(feature = "planted")]
+    pub fn faulty(
+        files: impl Files,
+        options: &DiskOptions,
+        fault: crate::planted::Fault,
+    ) -> Result<Self, StoreError> {
+        let files: Arc<dyn Files> = Arc::new(files);
+        Self::open_held(&files, options, None, &Planted::with(fault))
     }
 
     fn open_held(
         files: &Arc<dyn Files>,
         options: &DiskOptions,
         held: Option<Held>,
+        planted: &Planted,
     ) -> Result<Self, StoreError> {
         let started = Instant::now();
         let DiskOptions { durability, snapshot_bytes, background, .. } = *options;
         let recovery = recovery::recover(files, Sizes::of(options), draw_number)?;
-        let recovery::Recovery { engine, log, texts, last, bytes_cut, snapshot, unsaved } = recovery;
+        let recovery::Recovery { engine, mut log, texts, last, bytes_cut, snapshot, unsaved } = recovery;
         let opened = Recovered {
             log_position: last,
             bytes_cut,
@@ -154,7 +172,8 @@ impl DiskStore {
         };
         let recovered = engine.crawls().map(|(name, stats)| (Arc::clone(name), count(&stats, opened)));
         let recovered = recovered.collect();
-        let commit = Commit::new(log.file(), log.name(), last);
+        let commit = Commit::new(log.file(), log.name(), last, planted.clone());
+        log.planted = planted.clone();
         let ahead = log.ahead();
         let (next, bytes) = snapshot.map_or((0, 0), |(position, bytes)| (position.next, bytes));
         let snapshots = Snapshots { next };
@@ -169,6 +188,7 @@ impl DiskStore {
             bell: Bell::default(),
             snapshots: Mutex::new(snapshots),
             snapshot_bytes,
+            planted: planted.clone(),
         });
         let interval = match durability {
             Durability::Interval(period) => Some(period),
@@ -422,7 +442,8 @@ impl DiskStore {
         let Shared { commit, texts, .. } = &*self.shared;
         let shown = inner.last_command;
         // After a failure nothing will be promised any more, so the log need not know what passed.
-        if inner.engine.would_pass(crawl, now) && commit.failure().is_none() {
+        let passes = inner.engine.would_pass(crawl, now) && commit.failure().is_none();
+        if passes {
             let mut draft = Draft::new(|bytes| logged::pass(bytes, crawl, now));
             match inner.log.make_room(draft.len(), Urgency::Question, commit) {
                 Ok(()) => drop(self.append(&mut inner, &mut draft, answers::NOTHING)),
@@ -430,10 +451,26 @@ impl DiskStore {
                 Err(refused) => return Err(self.no_room(attempted, refused)),
             }
         }
+        // Whatever the time, a job that is under way takes a step.
+        let has_job = inner.engine.would_pass(crawl, Timestamp::ZERO);
+        if passes && !has_job {
+            // Time on its own first: of what cannot be read for the answer alone, nothing depends.
+            let _ = inner.engine.stats(crawl, now);
+            if let Some(failure) = texts.take_failure() {
+                commit.fail(failure.clone());
+                return Err(stopped(attempted, &failure));
+            }
+        }
         let answer = question(&mut inner.engine);
         match texts.take_failure() {
             None => Ok((answer?, shown)),
-            Some(failure) => Err(unreadable(attempted, &failure)),
+            Some(failure) => {
+                if passes && has_job {
+                    // What the job made of it is not what it would have made of the real thing.
+                    commit.fail(failure.clone());
+                }
+                Err(unreadable(attempted, &failure))
+            }
         }
     }
 }
@@ -476,7 +513,7 @@ impl Shared {
         }
         let (store, position) = (inner.log.store(), inner.log.position());
         if position.next == snapshots.next {
-            // Nothing has happened since the latest.
+            // Nothing has happened since the latest, whose place it would take: perhaps all that a repaired store can go on from.
             return Ok(position.next - 1);
         }
         inner.engine.begin_image();
@@ -515,6 +552,10 @@ impl Shared {
             StoreError::new(ErrorKind::Unavailable, message)
         };
         let mut writer = snapshot::Writer::begin(&*self.files, store, position).map_err(failed)?;
+        if self.planted.misplaces_snapshots() {
+            let position = self.inner(ATTEMPTED)?.log.position();
+            writer = snapshot::Writer::begin(&*self.files, store, position).map_err(failed)?;
+        }
         let mut last = None;
         loop {
             let frames = self.inner(ATTEMPTED)?.engine.next_frames();

@@ -1,7 +1,7 @@
 //! A scripted workload in files that fail: at every call, once or for ever, in every way; then the power goes. Whatever was
 //! acknowledged is there, nothing is half there, and the store opens again.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use trapline_core::{Request, Timestamp};
 use trapline_frontier::{
@@ -13,7 +13,7 @@ use trapline_stores::DiskStore;
 use crate::disk::SMALL;
 use crate::sim_files::{Fault, FaultKind, SimFiles};
 
-const STEPS: u64 = 24;
+pub(crate) const STEPS: u64 = 24;
 
 /// After so many steps a snapshot is taken.
 const SNAPSHOTS: [u64; 3] = [5, 11, 17];
@@ -26,11 +26,11 @@ enum Said {
     Settled(Vec<Settled>),
 }
 
-fn at(step: u64) -> Timestamp {
+pub(crate) fn at(step: u64) -> Timestamp {
     Timestamp::from_millis(step * 10)
 }
 
-async fn frontier(store: Arc<dyn Store>) -> Result<Frontier, StoreError> {
+pub(crate) async fn frontier(store: Arc<dyn Store>) -> Result<Frontier, StoreError> {
     let settings = Settings { delay: std::time::Duration::ZERO, concurrency: 0, ..Settings::default() };
     let key = trapline_core::IdentityKey::from_seed(5);
     Frontier::builder("c").partitions(1).key(key).settings(settings).open_shared(store, Timestamp::ZERO).await
@@ -64,7 +64,7 @@ async fn step(frontier: &Frontier, step: u64, before: Option<&Said>) -> Result<S
 }
 
 /// Everything that can be asked, at the time of the last step.
-fn everything(frontier: &Frontier, now: Timestamp) -> Vec<Rows> {
+pub(crate) fn everything(frontier: &Frontier, now: Timestamp) -> Vec<Rows> {
     let queries = [
         Query::Queues { keys: None, state: None },
         Query::Urls { key: None, pattern: None, state: None },
@@ -88,14 +88,53 @@ fn reference(steps: u64) -> (Frontier, Vec<Said>) {
     (reference, said)
 }
 
+/// The workload on a store, as far as it has come.
+struct Work {
+    crawl: Frontier,
+    expected: Vec<Said>,
+    /// How many steps were acknowledged, and the error that ended it.
+    came: Mutex<(u64, Option<StoreError>)>,
+}
+
+impl Work {
+    /// Does the next step; answers whether there are more.
+    fn go_on(&self) -> bool {
+        let mut came = self.came.lock().expect("no step panics");
+        let (number, error) = &mut *came;
+        if *number == STEPS || error.is_some() {
+            return false;
+        }
+        let before = number.checked_sub(1).map(|before| &self.expected[before as usize]);
+        match pollster::block_on(step(&self.crawl, *number, before)) {
+            Ok(said) => assert_eq!(said, self.expected[*number as usize], "step {number}"),
+            Err(failure) => {
+                // Once in doubt, nothing is promised any more; questions are answered.
+                if failure.kind() == trapline_frontier::ErrorKind::Corrupt {
+                    let again = pollster::block_on(self.crawl.claim(at(*number), 1));
+                    assert!(again.is_err(), "step {number}: {failure}");
+                    everything(&self.crawl, at(*number));
+                }
+                *error = Some(failure);
+                return false;
+            }
+        }
+        *number += 1;
+        true
+    }
+}
+
 /// Runs the workload until it ends or fails; how many steps were acknowledged, and which error came.
 fn run(files: &SimFiles) -> (u64, Option<StoreError>) {
-    let store = match DiskStore::open_on(files.clone(), &SMALL) {
+    run_in(files, DiskStore::open_on(files.clone(), &SMALL))
+}
+
+/// The same in a store that was opened on these files, or not.
+pub(crate) fn run_in(files: &SimFiles, opened: Result<DiskStore, StoreError>) -> (u64, Option<StoreError>) {
+    let store = match opened {
         Ok(store) => Arc::new(store),
         Err(error) => return (0, Some(error)),
     };
-    let opened = pollster::block_on(frontier(Arc::clone(&store) as _));
-    let crawl = match opened {
+    let crawl = match pollster::block_on(frontier(Arc::clone(&store) as _)) {
         Ok(crawl) => crawl,
         Err(error) => {
             store.abandon();
@@ -103,34 +142,25 @@ fn run(files: &SimFiles) -> (u64, Option<StoreError>) {
         }
     };
     let (_, expected) = reference(STEPS);
-    let mut result = (0, None);
-    for number in 0..STEPS {
-        let before = number.checked_sub(1).map(|before| &expected[before as usize]);
-        match pollster::block_on(step(&crawl, number, before)) {
-            Ok(said) => assert_eq!(said, expected[number as usize], "step {number}"),
-            Err(error) => {
-                // Once in doubt, nothing is promised any more; questions are answered.
-                if error.kind() == trapline_frontier::ErrorKind::Corrupt {
-                    let again = pollster::block_on(crawl.claim(at(number), 1));
-                    assert!(again.is_err(), "step {number}: {error}");
-                    everything(&crawl, at(number));
-                }
-                result.1 = Some(error);
-                break;
-            }
-        }
-        result.0 = number + 1;
-        if SNAPSHOTS.contains(&result.0) {
+    let work = Arc::new(Work { crawl, expected, came: Mutex::default() });
+    // While a snapshot is taken, the work goes on.
+    let meanwhile = Arc::clone(&work);
+    files.set_meanwhile(Some(Arc::new(move || {
+        meanwhile.go_on();
+    })));
+    while work.go_on() {
+        if SNAPSHOTS.contains(&work.came.lock().expect("no step panics").0) {
             // If it fails, nothing is lost by that.
             let _ = store.snapshot();
         }
     }
+    files.set_meanwhile(None);
     store.abandon();
-    result
+    work.came.lock().expect("no step panics").clone()
 }
 
 /// Opens what is left, and holds it against memory stores that did as many steps as were acknowledged, or one more.
-fn check_left(files: &SimFiles, acknowledged: u64, case: &str) {
+pub(crate) fn check_left(files: &SimFiles, acknowledged: u64, case: &str) {
     let store = DiskStore::open_on(files.clone(), &SMALL)
         .unwrap_or_else(|error| panic!("{case}: it does not open again: {error}"));
     let crawl = pollster::block_on(frontier(Arc::new(store))).expect("the crawl opens");
@@ -287,4 +317,47 @@ fn what_was_flushed_is_safe_and_the_rest_is_lost_from_the_end() {
         lost += 20 - known;
     }
     assert!(lost > 0, "the power does take something");
+}
+
+/// With `Interval`, what was answered is on disk once its time has passed, though nobody asks for it; not before.
+#[test]
+fn an_interval_brings_to_disk_what_was_answered() {
+    let period = std::time::Duration::from_millis(20);
+    let interval = |period| trapline_stores::DiskOptions {
+        durability: trapline_stores::Durability::Interval(period),
+        ..SMALL
+    };
+    let page = |number: u64| Request::get(format!("http://a.example/{number}"));
+    let files = SimFiles::default();
+    let store = Arc::new(DiskStore::open_on(files.clone(), &interval(period)).unwrap());
+    let crawl = pollster::block_on(frontier(Arc::clone(&store) as _)).unwrap();
+    for number in 0..5 {
+        let (synced, begun) = (files.syncs(), std::time::Instant::now());
+        pollster::block_on(crawl.admit(at(0), [page(number)])).unwrap();
+        // A sync may be under way that came too early for this one; the second cannot.
+        while files.syncs() < synced + 2 && begun.elapsed() < 100 * period {
+            if files.syncs() > synced && files.unsynced() == 0 {
+                break;
+            }
+            std::thread::yield_now();
+        }
+        assert_eq!(files.unsynced(), 0, "URL {number} is not on disk after a hundred periods");
+    }
+    // All of it is there without a flush, a further verb or an orderly end.
+    store.abandon();
+    files.lose_power(1);
+    let store = Arc::new(DiskStore::open_on(files, &interval(period)).unwrap());
+    let crawl = pollster::block_on(frontier(store)).unwrap();
+    let answers = pollster::block_on(crawl.admit(at(0), (0..5).map(page))).unwrap();
+    assert!(answers.iter().all(|answer| *answer == Admission::Known), "{answers:?}");
+    // With a period that does not come to its end, nothing is synced.
+    let files = SimFiles::default();
+    let hour = interval(std::time::Duration::from_secs(3600));
+    let store = Arc::new(DiskStore::open_on(files.clone(), &hour).unwrap());
+    let crawl = pollster::block_on(frontier(Arc::clone(&store) as _)).unwrap();
+    let synced = files.syncs();
+    pollster::block_on(crawl.admit(at(0), [page(1)])).unwrap();
+    pollster::block_on(crawl.claim(at(0), 1)).unwrap();
+    assert_eq!((files.syncs(), files.unsynced() > 0), (synced, true));
+    store.abandon();
 }

@@ -3,9 +3,13 @@
 mod disk;
 mod faults;
 mod folder;
+mod formats;
 mod kill;
 mod opening;
+mod planted;
+mod reading;
 mod sim_files;
 mod simulation;
+mod snapshots;
 mod socket;
 mod verifying;

@@ -1,7 +1,7 @@
 //! Files in memory that do what real ones do on a bad day: they lose what was not synced, tear writes at any byte, and
-//! fail.
+//! fail, when they are written and when they are read.
 //!
-//! Simpler than a file system in one way: a write is lost, kept or torn as a whole, in an order of its own. That is worse
+//! Simpler than a file system in one way: a write is lost, kept or torn in two, in an order of its own. That is worse
 //! than pages, which keep some order.
 
 use std::collections::BTreeMap;
@@ -25,17 +25,56 @@ struct Disk {
     certain: BTreeMap<String, Content>,
     calls: u64,
     fault: Option<Fault>,
+    /// Reads since a fault of theirs was set, and the one from which on they fail: that one, or it and all later ones.
+    reads: u64,
+    read_fault: Option<(u64, bool)>,
+    /// What others do while a snapshot is being taken.
+    meanwhile: Option<Meanwhile>,
+    syncs: u64,
 }
+
+pub(crate) type Meanwhile = Arc<dyn Fn() + Send + Sync>;
 
 /// The bytes of a file, shared by all names and handles it has.
 type Content = Arc<Mutex<Bytes>>;
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Bytes {
     seen: Vec<u8>,
     synced: Vec<u8>,
-    /// What was written since the last sync, oldest first.
-    unsynced: Vec<(usize, Vec<u8>)>,
+    /// What was done since the last sync, oldest first.
+    unsynced: Vec<Change>,
+}
+
+#[derive(Clone)]
+enum Change {
+    /// All bytes were cut off: the file was made once more.
+    Cut,
+    Write(usize, Vec<u8>),
+}
+
+impl Change {
+    fn apply(&self, bytes: &mut Vec<u8>) {
+        match self {
+            Self::Cut => bytes.clear(),
+            Self::Write(at, written) => put(bytes, *at, written),
+        }
+    }
+
+    /// What is left of it without power.
+    fn torn(self, random: &mut Random) -> Option<Self> {
+        let Self::Write(at, mut written) = self else { return random.chance(1, 2).then_some(self) };
+        let cut = random.range(0..written.len() as u64 + 1) as usize;
+        match random.range(0..4) {
+            0 => None,
+            1 => Some(Self::Write(at, written)),
+            2 => {
+                written.truncate(cut);
+                Some(Self::Write(at, written))
+            }
+            _ => Some(Self::Write(at + cut, written.split_off(cut))),
+        }
+    }
 }
 
 /// What fails.
@@ -69,6 +108,67 @@ impl SimFiles {
         disk.fault = fault;
     }
 
+    /// Lets reads fail from now on: the one with this number, counting from 1, and with `for_ever` all after it.
+    pub(crate) fn set_read_fault(&self, fault: Option<(u64, bool)>) {
+        let mut disk = self.disk();
+        disk.reads = 0;
+        disk.read_fault = fault;
+    }
+
+    /// How many reads there were since a fault of theirs was set.
+    pub(crate) fn reads(&self) -> u64 {
+        self.disk().reads
+    }
+
+    /// How many syncs of files there were.
+    pub(crate) fn syncs(&self) -> u64 {
+        self.disk().syncs
+    }
+
+    /// How many writes are not on disk.
+    pub(crate) fn unsynced(&self) -> usize {
+        self.disk().files.values().map(|content| locked(content).unsynced.len()).sum()
+    }
+
+    /// Lets something be done each time that a snapshot was begun and is not written yet.
+    pub(crate) fn set_meanwhile(&self, meanwhile: Option<Meanwhile>) {
+        self.disk().meanwhile = meanwhile;
+    }
+
+    /// Another folder with the same in it.
+    pub(crate) fn copy(&self) -> Self {
+        let disk = self.disk();
+        let mut copies = BTreeMap::new();
+        let mut copy = |content: &Content| {
+            let fresh = || Arc::new(Mutex::new(locked(content).clone()));
+            Arc::clone(copies.entry(Arc::as_ptr(content)).or_insert_with(fresh))
+        };
+        let files = disk.files.iter().map(|(name, content)| (name.clone(), copy(content))).collect();
+        let certain = disk.certain.iter().map(|(name, content)| (name.clone(), copy(content))).collect();
+        Self { disk: Arc::new(Mutex::new(Disk { files, certain, ..Disk::default() })) }
+    }
+
+    /// The names that end so, in order.
+    pub(crate) fn names(&self, ending: &str) -> Vec<String> {
+        self.disk().files.keys().filter(|name| name.ends_with(ending)).cloned().collect()
+    }
+
+    /// Takes a file away, for certain.
+    pub(crate) fn take_away(&self, name: &str) {
+        let mut disk = self.disk();
+        disk.files.remove(name);
+        disk.certain.remove(name);
+    }
+
+    /// Changes the bytes of a file, for certain.
+    pub(crate) fn change(&self, name: &str, change: impl FnOnce(&mut Vec<u8>)) {
+        let content = Arc::clone(&self.disk().files[name]);
+        let mut bytes = locked(&content);
+        change(&mut bytes.seen);
+        bytes.synced = bytes.seen.clone();
+        bytes.unsynced.clear();
+    }
+
     /// How many calls changed something since the last fault was set.
     pub(crate) fn calls(&self) -> u64 {
         self.disk().calls
@@ -90,13 +190,10 @@ impl SimFiles {
         for content in left.values() {
             let mut bytes = locked(content);
             let mut survived = std::mem::take(&mut bytes.synced);
-            for (at, written) in std::mem::take(&mut bytes.unsynced) {
-                let length = match random.range(0..3) {
-                    0 => 0,
-                    1 => written.len(),
-                    _ => random.range(0..written.len() as u64 + 1) as usize,
-                };
-                put(&mut survived, at, &written[..length]);
+            for change in std::mem::take(&mut bytes.unsynced) {
+                if let Some(left) = change.torn(&mut random) {
+                    left.apply(&mut survived);
+                }
             }
             bytes.seen.clone_from(&survived);
             bytes.synced = survived;
@@ -113,6 +210,17 @@ impl Disk {
         match self.fault {
             Some(fault) if fault.call == self.calls || fault.for_ever && fault.call < self.calls => {
                 Err(fault.kind)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Counts a read; Err if it is one that fails.
+    fn read(&mut self) -> io::Result<()> {
+        self.reads += 1;
+        match self.read_fault {
+            Some((read, for_ever)) if read == self.reads || for_ever && read < self.reads => {
+                Err(io::Error::other("simulated failure to read"))
             }
             _ => Ok(()),
         }
@@ -139,7 +247,9 @@ fn put(bytes: &mut Vec<u8>, at: usize, written: &[u8]) {
 
 impl Files for SimFiles {
     fn list(&self) -> io::Result<Vec<String>> {
-        Ok(self.disk().files.keys().cloned().collect())
+        let mut disk = self.disk();
+        disk.read()?;
+        Ok(disk.files.keys().cloned().collect())
     }
 
     fn create(&self, name: &str, bytes: u64) -> io::Result<Arc<dyn LogFile>> {
@@ -148,20 +258,33 @@ impl Files for SimFiles {
         if let Some(kind @ (FaultKind::Error | FaultKind::NoSpace)) = failed {
             return Err(error(kind));
         }
-        let content: Content = Arc::default();
-        disk.files.insert(name.to_owned(), Arc::clone(&content));
+        // One that is there is the same file, without its bytes.
+        let content = Arc::clone(disk.files.entry(name.to_owned()).or_default());
+        {
+            let mut made = locked(&content);
+            if !made.seen.is_empty() {
+                made.seen.clear();
+                made.unsynced.push(Change::Cut);
+            }
+        }
         if let Some(kind) = failed {
             return Err(error(kind));
         }
         // Until it is synced, not even the length is certain.
         let zeros = vec![0; bytes as usize];
         locked(&content).seen.clone_from(&zeros);
-        locked(&content).unsynced.push((0, zeros));
+        locked(&content).unsynced.push(Change::Write(0, zeros));
+        let meanwhile = disk.meanwhile.clone().filter(|_| name.ends_with(".snapshot"));
+        drop(disk);
+        if let Some(meanwhile) = meanwhile {
+            meanwhile();
+        }
         Ok(Arc::new(SimFile { disk: Arc::clone(&self.disk), content }))
     }
 
     fn open(&self, name: &str) -> io::Result<Arc<dyn LogFile>> {
-        let disk = self.disk();
+        let mut disk = self.disk();
+        disk.read()?;
         let content = disk.files.get(name).ok_or(io::ErrorKind::NotFound)?;
         Ok(Arc::new(SimFile { disk: Arc::clone(&self.disk), content: Arc::clone(content) }))
     }
@@ -195,10 +318,12 @@ struct SimFile {
 
 impl LogFile for SimFile {
     fn read(&self) -> io::Result<Vec<u8>> {
+        locked(&self.disk).read()?;
         Ok(locked(&self.content).seen.clone())
     }
 
     fn read_at(&self, at: u64, bytes: usize) -> io::Result<Vec<u8>> {
+        locked(&self.disk).read()?;
         let content = locked(&self.content);
         let begin = (at as usize).min(content.seen.len());
         let end = (begin + bytes).min(content.seen.len());
@@ -214,17 +339,21 @@ impl LogFile for SimFile {
         };
         let mut content = locked(&self.content);
         put(&mut content.seen, at as usize, bytes);
-        content.unsynced.push((at as usize, bytes.to_vec()));
+        content.unsynced.push(Change::Write(at as usize, bytes.to_vec()));
         failed.map_or(Ok(()), |kind| Err(error(kind)))
     }
 
     fn sync(&self) -> io::Result<()> {
-        let failed = locked(&self.disk).call().err();
+        let failed = {
+            let mut disk = locked(&self.disk);
+            disk.syncs += 1;
+            disk.call().err()
+        };
         if failed.is_none_or(|kind| kind == FaultKind::Half) {
             let mut content = locked(&self.content);
             // Not all that is seen: what an earlier sync has given up on is not written by a later one.
-            for (at, written) in std::mem::take(&mut content.unsynced) {
-                put(&mut content.synced, at, &written);
+            for change in std::mem::take(&mut content.unsynced) {
+                change.apply(&mut content.synced);
             }
         } else {
             // What a kernel may do: it shows the bytes, and will not try again to write them.

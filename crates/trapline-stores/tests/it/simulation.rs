@@ -6,15 +6,18 @@ use async_trait::async_trait;
 use trapline_frontier::script::Reopen;
 use trapline_frontier::{Store, StoreError};
 use trapline_sim::{Faults, Opened, SeedRange, SimPlan, Stores, Tally, run_seeds};
-use trapline_stores::{DiskOptions, DiskReopen, DiskStore, Durability};
+use trapline_stores::{DiskOptions, DiskReopen, DiskStore, Durability, Fault};
 
 use crate::disk::SMALL;
 use crate::folder::TestFolder;
 use crate::sim_files::SimFiles;
 
+pub(crate) fn plan(faults: &str) -> SimPlan {
+    SimPlan { faults: Faults::parse(faults).expect("faults there are"), ..SimPlan::default() }
+}
+
 fn check(stores: &dyn Stores, faults: &str, seeds: SeedRange) -> Tally {
-    let plan = SimPlan { faults: Faults::parse(faults).expect("faults there are"), ..SimPlan::default() };
-    match run_seeds(&plan, seeds, 2, stores, &|_| ()).expect("stores can be opened") {
+    match run_seeds(&plan(faults), seeds, 2, stores, &|_| ()).expect("stores can be opened") {
         Ok(tally) => tally,
         Err(failure) => {
             let find =
@@ -25,14 +28,25 @@ fn check(stores: &dyn Stores, faults: &str, seeds: SeedRange) -> Tally {
 }
 
 /// Stores in simulated files. A crash kills the process, or takes the power.
-struct InMemory {
-    loses_power: bool,
+pub(crate) struct InMemory {
+    pub(crate) loses_power: bool,
+    /// One that is planted.
+    pub(crate) fault: Option<Fault>,
+}
+
+fn open(files: &SimFiles, fault: Option<Fault>) -> Result<Arc<DiskStore>, StoreError> {
+    let store = match fault {
+        None => DiskStore::open_on(files.clone(), &SMALL),
+        Some(fault) => DiskStore::faulty(files.clone(), &SMALL, fault),
+    };
+    store.map(Arc::new)
 }
 
 struct Reopened {
     files: SimFiles,
     store: Arc<DiskStore>,
     loses_power: bool,
+    fault: Option<Fault>,
     crashes: u64,
     opened: u64,
 }
@@ -40,11 +54,12 @@ struct Reopened {
 impl Stores for InMemory {
     fn open(&self) -> Result<Opened, StoreError> {
         let files = SimFiles::default();
-        let store = Arc::new(DiskStore::open_on(files.clone(), &SMALL)?);
+        let store = open(&files, self.fault)?;
         let reopened = Reopened {
             files,
             store: Arc::clone(&store),
             loses_power: self.loses_power,
+            fault: self.fault,
             crashes: 0,
             opened: 0,
         };
@@ -54,7 +69,7 @@ impl Stores for InMemory {
 
 impl Reopened {
     fn again(&mut self) -> Result<Arc<dyn Store>, StoreError> {
-        self.store = Arc::new(DiskStore::open_on(self.files.clone(), &SMALL)?);
+        self.store = open(&self.files, self.fault)?;
         self.opened += 1;
         // Now from a snapshot and what came after it, now from an older one, now from none.
         if self.opened % 4 < 2 {
@@ -111,7 +126,8 @@ impl Reopen for FolderReopen {
 
 #[test]
 fn killed_processes_keep_the_contract() {
-    let tally = check(&InMemory { loses_power: false }, "all", SeedRange { from: 40_000, count: 300 });
+    let tally =
+        check(&InMemory { loses_power: false, fault: None }, "all", SeedRange { from: 40_000, count: 300 });
     assert!(tally.restarts > 500, "{tally:?}");
 }
 
@@ -119,7 +135,7 @@ fn killed_processes_keep_the_contract() {
 #[test]
 fn machines_without_power_keep_the_contract() {
     let seeds = SeedRange { from: 50_000, count: 200 };
-    let tally = check(&InMemory { loses_power: true }, "all,-jumps", seeds);
+    let tally = check(&InMemory { loses_power: true, fault: None }, "all,-jumps", seeds);
     assert!(tally.restarts > 300, "{tally:?}");
 }
 

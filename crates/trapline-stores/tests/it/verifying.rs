@@ -36,20 +36,22 @@ fn work(path: &Path, rounds: u64, snapshots: &[u64]) {
     let (store, frontier) = open(path);
     for round in 0..rounds {
         let now = at(round);
-        pollster::block_on(frontier.admit(now, (0..20).map(|number| page(round, number)))).unwrap();
-        let leases = pollster::block_on(frontier.claim(now, 5)).unwrap().leases;
+        pollster::block_on(frontier.admit(now, (0..20).map(|number| page(round, number))))
+            .expect("the test can do this");
+        let leases = pollster::block_on(frontier.claim(now, 5)).expect("the test can do this").leases;
         let settle = |lease: &Lease| {
             let mut settlement = Settlement::new(lease.id, Outcome::done());
             let link = Request::get(format!("{}/link", lease.request.url));
             settlement.links = frontier.prepare(link).into_iter().collect();
             settlement
         };
-        pollster::block_on(frontier.settle(now, leases.iter().take(4).map(settle).collect())).unwrap();
+        pollster::block_on(frontier.settle(now, leases.iter().take(4).map(settle).collect()))
+            .expect("the test can do this");
         if snapshots.contains(&round) {
-            store.snapshot().unwrap();
+            store.snapshot().expect("the test can do this");
         }
     }
-    store.close().unwrap();
+    store.close().expect("the test can do this");
 }
 
 fn verified(path: &Path) -> Verified {
@@ -78,9 +80,9 @@ fn segment(path: &Path, number: u64) -> PathBuf {
 
 /// Turns a byte of a file.
 fn turn(file: &Path, at: usize) {
-    let mut bytes = fs::read(file).unwrap();
+    let mut bytes = fs::read(file).expect("the test can do this");
     bytes[at] ^= 0xff;
-    fs::write(file, bytes).unwrap();
+    fs::write(file, bytes).expect("the test can do this");
 }
 
 #[test]
@@ -171,14 +173,14 @@ fn repaired(from: &Path, whole: &[Rows], has_snapshot: bool) {
     // It is whole, goes on, and stays whole.
     assert_eq!(verified(to.path()).damages, []);
     let (store, frontier) = open(to.path());
-    let leases = pollster::block_on(frontier.claim(at(2000), 3)).unwrap().leases;
+    let leases = pollster::block_on(frontier.claim(at(2000), 3)).expect("the test can do this").leases;
     assert!(leases.iter().all(|lease| lease.id.0 > 1 << 32), "no number is given out twice");
-    pollster::block_on(frontier.admit(at(2000), [page(99, 9)])).unwrap();
-    store.close().unwrap();
+    pollster::block_on(frontier.admit(at(2000), [page(99, 9)])).expect("the test can do this");
+    store.close().expect("the test can do this");
     assert_eq!(verified(to.path()).damages, []);
     // A second repair has nothing to mend, and loses nothing.
     let again = TestFolder::new();
-    assert_eq!(repair(to.path(), again.path(), &mut |_| ()).unwrap().damages, []);
+    assert_eq!(repair(to.path(), again.path(), &mut |_| ()).expect("the test can do this").damages, []);
     assert_eq!(urls(&contents(again.path())), urls(&contents(to.path())));
 }
 

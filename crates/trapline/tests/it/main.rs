@@ -7,5 +7,6 @@ mod keeping;
 mod operate;
 mod sharing;
 mod sim;
+mod strace;
 mod transfer;
 mod url;

@@ -64,7 +64,8 @@ impl DiskStore {
         };
         let listener = held.listen().map_err(cannot)?;
         let files: Arc<dyn Files> = Arc::new(Folder::new(path.join(folder::SEGMENTS)));
-        let store = Arc::new(Self::open_held(&files, options, Some(held))?);
+        let store =
+            Arc::new(Self::open_held(&files, options, Some(held), &crate::planted::Planted::default())?);
         let server = Server::start(listener, Arc::downgrade(&store)).map_err(cannot)?;
         *store.server.lock().unwrap_or_else(PoisonError::into_inner) = Some(server);
         Ok(Ok(store))

@@ -1,0 +1,319 @@
+//! Formats that were released keep opening: stores that earlier versions wrote lie in `testdata/`, with what is in them.
+//!
+//! A fixture is never made again; when the format changes, another one is added beside it:
+//!
+//! `TRAPLINE_FIXTURE=testdata/format-2 cargo test -p trapline-stores --test it formats -- --ignored`
+
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use trapline_core::{Candidate, IdentityKey, Request, Terms, Timestamp};
+use trapline_frontier::{
+    CrawlChange, Frontier, Lease, NoteWrite, Outcome, Query, QueueChange, Rows, Scan, Settings, Settlement,
+    Store, Visit, Want,
+};
+use trapline_stores::DiskStore;
+use trapline_stores::disk::verify;
+
+use crate::disk::SMALL;
+use crate::folder::TestFolder;
+
+fn at(seconds: u64) -> Timestamp {
+    Timestamp::from_millis(seconds * 1000)
+}
+
+/// When everything is looked at: leases are live, waits not over.
+const LATER: Timestamp = Timestamp::from_millis(100_000);
+
+fn open(path: &Path) -> Arc<DiskStore> {
+    Arc::new(DiskStore::open(path, &SMALL).unwrap_or_else(|error| panic!("it opens: {error}")))
+}
+
+fn crawl(store: &Arc<DiskStore>, name: &str, settings: Settings) -> Frontier {
+    let builder = Frontier::builder(name).partitions(2).key(IdentityKey::from_seed(4)).settings(settings);
+    pollster::block_on(builder.open_shared(Arc::clone(store) as Arc<dyn Store>, at(0))).expect("it opens")
+}
+
+/// Fills a store with something of everything, over two segments, with a snapshot in the middle.
+fn fill(path: &Path) {
+    let store = open(path);
+    let settings = Settings { queue_budget: Some(3), max_depth: Some(9), ..Settings::default() };
+    let docs = crawl(&store, "docs", settings);
+    let news = crawl(&store, "news", Settings { delay: Duration::ZERO, ..Settings::default() });
+    let admit = |crawl: &Frontier, seconds: u64, urls: &[&str]| {
+        pollster::block_on(crawl.admit(at(seconds), urls.iter().copied().map(Request::get)))
+            .expect("it is admitted");
+    };
+    let claim = |crawl: &Frontier, seconds: u64, queue: &str| -> Lease {
+        let want = Want {
+            keys: Some(vec![queue.to_owned()]),
+            lease: Some(Duration::from_secs(500)),
+            ..Want::urls(1)
+        };
+        let mut leases = pollster::block_on(crawl.claim(at(seconds), want)).expect("it is claimed").leases;
+        leases.pop().expect("there is one")
+    };
+    let settle = |crawl: &Frontier, seconds: u64, lease: &Lease, outcome: Outcome, links: &[&str]| {
+        let prepare = |link: &&str| crawl.prepare(Request::get(*link)).expect("a URL");
+        let links: Vec<Candidate> = links.iter().map(prepare).collect();
+        let settlement = Settlement { links, ..Settlement::new(lease.id, outcome) };
+        pollster::block_on(crawl.settle(at(seconds), vec![settlement])).expect("it is settled");
+    };
+    let visit = Visit {
+        status: 200,
+        bytes: 1234,
+        etag: Some("\"abc\"".to_owned()),
+        last_modified: Some("Thu, 01 Jan 2026 00:00:00 GMT".to_owned()),
+        digest: Some(vec![1, 2, 3]),
+        simhash: Some(0xfeed),
+    };
+    let note = |crawl: &Frontier, key: &str, value: &[u8], expires| {
+        let note = NoteWrite { key: key.to_owned(), value: Some(value.to_vec()), expires };
+        pollster::block_on(crawl.steer_crawl(at(3), CrawlChange::Note(note))).expect("it is noted");
+    };
+    // Done with a page record, its next visit, and a link; one that is delayed by that.
+    admit(
+        &docs,
+        1,
+        &["http://a.example/", "http://a.example/2", "http://b.example/", "http://b.example/ä?q=1#f"],
+    );
+    settle(
+        &docs,
+        2,
+        &claim(&docs, 2, "a.example"),
+        Outcome::Done { visit, next: Some(at(90_000)) },
+        &["http://a.example/link"],
+    );
+    // Dead, disregarded, retried, released.
+    let dead = Outcome::Dead { reason: "410".to_owned() };
+    settle(&docs, 3, &claim(&docs, 3, "b.example"), dead, &[]);
+    admit(&docs, 3, &["http://c.example/", "http://d.example/", "http://e.example/1"]);
+    let disregard = Outcome::Disregard { reason: "robots".to_owned() };
+    settle(&docs, 4, &claim(&docs, 4, "c.example"), disregard, &[]);
+    settle(&docs, 4, &claim(&docs, 4, "d.example"), Outcome::Retry { at: at(70_000) }, &[]);
+    settle(&docs, 4, &claim(&docs, 4, "e.example"), Outcome::Release, &[]);
+    note(&docs, "robots:a.example", b"User-agent: *", Some(at(80_000)));
+    note(&docs, "seen", &[0, 255], None);
+    // A request with everything, and texts enough to fill a segment.
+    let mut whole = Request::get("http://f.example/form");
+    whole.method = "POST".into();
+    whole.body = b"a=1&b=2".to_vec();
+    whole.headers = vec![("accept".to_owned(), b"text/html".to_vec())];
+    whole.depth = 3;
+    whole.via = Some("http://a.example/".to_owned());
+    whole.priority = Some(-7);
+    whole.cookies = vec![("session".to_owned(), "1".to_owned())];
+    whole.metadata.insert("k".to_owned(), vec!["v".to_owned()]);
+    whole.seed = Some("http://a.example/".to_owned());
+    pollster::block_on(docs.admit(at(5), [whole])).expect("it is admitted");
+    store.snapshot().expect("it is taken");
+    // After the snapshot: a lease, terms with a group, queues that are retired, blocked and over their budget.
+    claim(&docs, 6, "e.example");
+    let steer = |crawl: &Frontier, key: &str, change| {
+        pollster::block_on(crawl.steer_queue(at(7), key, change)).expect("it is steered");
+    };
+    let terms = Terms {
+        delay: Some(Duration::from_secs(40)),
+        group: Some("10.0.0.1".into()),
+        queue_budget: Some(50),
+        precedence: Some(1),
+        concurrency: Some(2),
+        balance_replenish: None,
+    };
+    steer(&docs, "f.example", QueueChange::Terms(terms));
+    steer(&docs, "b.example", QueueChange::Retire);
+    admit(
+        &docs,
+        8,
+        &[
+            "http://g.example/1",
+            "http://h.example/1",
+            "http://h.example/2",
+            "http://h.example/3",
+            "http://h.example/4",
+        ],
+    );
+    steer(&docs, "g.example", QueueChange::Block(at(60_000)));
+    for seconds in [10, 20, 30] {
+        settle(&docs, seconds, &claim(&docs, seconds, "h.example"), Outcome::done(), &[]);
+    }
+    // A queue that waits.
+    admit(&docs, 30, &["http://i.example/1", "http://i.example/2"]);
+    let slow = Settlement {
+        delay: Some(Duration::from_secs(10_000)),
+        ..Settlement::new(claim(&docs, 30, "i.example").id, Outcome::done())
+    };
+    pollster::block_on(docs.settle(at(30), vec![slow])).expect("it is settled");
+    for number in 0..3 {
+        let mut large = Request::get(format!("http://n.example/{number}"));
+        large.opaque = vec![number; 16_000];
+        pollster::block_on(news.admit(at(31), [large])).expect("it is admitted");
+    }
+    // Another segment; the other crawl is paused.
+    admit(&news, 32, &["http://n.example/x", "http://m.example/"]);
+    claim(&news, 33, "m.example");
+    pollster::block_on(news.steer_crawl(at(34), CrawlChange::Pause)).expect("it is paused");
+    pollster::block_on(docs.forget(at(35), "http://a.example/2")).expect("it is forgotten");
+    store.close().expect("it closes");
+}
+
+/// All that is in a store, line by line.
+fn tell(path: &Path) -> String {
+    let store = open(path);
+    let mut text = String::new();
+    for name in ["docs", "news"] {
+        let frontier = Frontier::builder(name).attach(Arc::clone(&store) as Arc<dyn Store>, LATER);
+        let frontier = pollster::block_on(frontier).expect("the crawl is there");
+        let queries = [
+            Query::Crawl,
+            Query::Queues { keys: None, state: None },
+            Query::Urls { key: None, pattern: None, state: None },
+            Query::Leases,
+            Query::Dead,
+            Query::Notes { prefix: String::new() },
+        ];
+        for query in queries {
+            let scan = Scan { limit: 1000, ..Scan::new(query) };
+            let rows = pollster::block_on(frontier.scan(LATER, &scan)).expect("it answers").rows;
+            tell_rows(&mut text, &rows).expect("a string takes everything");
+        }
+        let stats = pollster::block_on(frontier.stats(LATER)).expect("it counts");
+        let _ = writeln!(
+            text,
+            "counts queues={:?} urls={:?} waiting={} fetched={} bytes={} spent={} granted={} expired={}\n",
+            stats.queues,
+            stats.urls,
+            stats.visits_waiting,
+            stats.fetched,
+            stats.bytes,
+            stats.spent,
+            stats.granted,
+            stats.expired
+        );
+        // What would be claimed next, in its order: as much of the state as no report shows.
+        let claimed = pollster::block_on(frontier.claim(at(100_001), 50)).expect("it is claimed");
+        for lease in claimed.leases {
+            let _ = writeln!(
+                text,
+                "next {} {} {} delivery={}",
+                lease.id.0, lease.key, lease.request.url, lease.delivery
+            );
+        }
+        let _ = writeln!(text, "next {:?} exhausted={}\n", claimed.next, claimed.exhausted);
+    }
+    text
+}
+
+fn request(request: &Request) -> String {
+    let Request { url, method, headers, cookies, body, metadata, depth, via, priority, seed, opaque, .. } =
+        request;
+    format!(
+        "{method} {url} headers={headers:?} cookies={cookies:?} body={} metadata={metadata:?} depth={depth} via={via:?} \
+         priority={priority:?} seed={seed:?} opaque={}",
+        String::from_utf8_lossy(body),
+        opaque.len()
+    )
+}
+
+fn tell_rows(text: &mut String, rows: &Rows) -> std::fmt::Result {
+    match rows {
+        Rows::Crawl(crawl) => {
+            let settings = Settings::NAMES.map(|name| format!("{name}={}", crawl.settings.get(name).unwrap_or_default()));
+            writeln!(text, "crawl {} {} partitions={} {}", crawl.name, crawl.state, crawl.partitions, settings.join(" "))
+        }
+        Rows::Queues(rows) => rows.iter().try_for_each(|row| {
+            writeln!(
+                text,
+                "queue {} {:?} pending={} leased={} done={} disregarded={} dead={} errors={} budget={:?} spent={} balance={} \
+                 precedence={} group={:?} concurrency={} delay={:?} next_fetch={:?}",
+                row.key, row.state, row.pending, row.leased, row.done, row.disregarded, row.dead, row.errors, row.budget,
+                row.spent, row.balance, row.precedence, row.group, row.concurrency, row.delay, row.next_fetch
+            )
+        }),
+        Rows::Urls(rows) => rows.iter().try_for_each(|row| {
+            let page = row.page.as_ref().map(|page| {
+                (page.visited, page.visit.status, page.visit.bytes, &page.visit.etag, &page.visit.digest, page.visits, page.next)
+            });
+            writeln!(
+                text,
+                "url {:032x} {:?} {} class={} cost={} reason={:?} due={:?} page={page:?} {}",
+                row.identity.0, row.state, row.key.as_deref().unwrap_or("-"), row.class, row.cost, row.reason, row.due,
+                row.request.as_ref().map_or_else(String::new, |known| request(known))
+            )
+        }),
+        Rows::Leases(rows) => rows.iter().try_for_each(|row| {
+            writeln!(
+                text,
+                "lease {} {} {} granted={:?} deadline={:?} delivery={}",
+                row.id.0, row.key, row.request.url, row.granted, row.deadline, row.delivery
+            )
+        }),
+        Rows::Dead(rows) => rows.iter().try_for_each(|row| {
+            writeln!(text, "dead {} {} {} at={:?}", row.key, row.request.url, row.reason, row.at)
+        }),
+        Rows::Notes(rows) => rows.iter().try_for_each(|row| {
+            writeln!(text, "note {} {:?} expires={:?}", row.key, row.value, row.expires)
+        }),
+        other => panic!("not asked for: {other:?}"),
+    }
+}
+
+fn copy(fixture: &Path) -> TestFolder {
+    let folder = TestFolder::new();
+    fs::create_dir_all(folder.path().join("segments")).expect("it can be made");
+    for file in files(fixture) {
+        let name = file.file_name().expect("a file has a name");
+        fs::copy(&file, folder.path().join("segments").join(name)).expect("it can be copied");
+    }
+    folder
+}
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder.join("segments")).expect("a store has segments");
+    entries.map(|entry| entry.expect("it can be read").path()).collect()
+}
+
+fn is_snapshot(file: &Path) -> bool {
+    file.extension().is_some_and(|ending| ending == "snapshot")
+}
+
+#[test]
+fn stores_of_earlier_versions_open_with_all_that_is_in_them() {
+    let testdata = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata");
+    let fixtures =
+        fs::read_dir(&testdata).expect("there are some").map(|entry| entry.expect("it can be read").path());
+    let mut checked = 0;
+    for fixture in fixtures {
+        let expected = fs::read_to_string(fixture.join("contents.txt")).expect("it says what is in it");
+        let folder = copy(&fixture);
+        let found = verify(folder.path(), &mut |_| ()).expect("it can be read");
+        assert_eq!((found.damages.len(), found.snapshots, found.crawls), (0, 1, 2), "{found:?}");
+        assert!(found.segments > 1, "{found:?}");
+        assert!(open(folder.path()).recovered().0.snapshot.is_some());
+        assert_eq!(tell(folder.path()), expected, "{}, from its snapshot", fixture.display());
+        let folder = copy(&fixture);
+        for file in files(folder.path()).iter().filter(|file| is_snapshot(file)) {
+            fs::remove_file(file).expect("it can be removed");
+        }
+        assert_eq!(tell(folder.path()), expected, "{}, from its log alone", fixture.display());
+        assert_eq!(verify(folder.path(), &mut |_| ()).expect("it can be read").damages, []);
+        checked += 1;
+    }
+    assert!(checked > 0);
+}
+
+/// Makes the fixture of the present format, in the folder that is named.
+#[test]
+#[ignore = "makes a fixture"]
+fn make_a_fixture() {
+    let Ok(path) = std::env::var("TRAPLINE_FIXTURE") else { panic!("TRAPLINE_FIXTURE names its folder") };
+    let path = Path::new(&path);
+    assert!(!path.exists(), "fixtures are never made again");
+    fill(path);
+    let copy = copy(path);
+    fs::write(path.join("contents.txt"), tell(copy.path())).expect("it can be written");
+    fs::remove_file(path.join("lock")).expect("it is not needed");
+}

@@ -1,0 +1,141 @@
+//! Reads that fail, of requests and at opening: they are told, and nothing is lost by them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use trapline_core::{Request, Timestamp};
+use trapline_frontier::{CrawlChange, ErrorKind, Frontier, Pattern, Query, Rows, Scan, UrlState};
+use trapline_stores::DiskStore;
+
+use crate::disk::SMALL;
+use crate::faults::{STEPS, at, everything, frontier, run_in};
+use crate::sim_files::SimFiles;
+
+fn crawl(store: &Arc<DiskStore>) -> Frontier {
+    pollster::block_on(frontier(Arc::clone(store) as _)).expect("the crawl opens")
+}
+
+fn open(files: &SimFiles) -> (Arc<DiskStore>, Frontier) {
+    let store = Arc::new(DiskStore::open_on(files.clone(), &SMALL).expect("it opens"));
+    let crawl = crawl(&store);
+    (store, crawl)
+}
+
+fn contents(files: &SimFiles) -> Vec<Rows> {
+    everything(&open(&files.copy()).1, at(STEPS))
+}
+
+fn worked() -> SimFiles {
+    let files = SimFiles::default();
+    assert_eq!(run_in(&files, DiskStore::open_on(files.clone(), &SMALL)).0, STEPS);
+    files
+}
+
+/// An opening that cannot read something says so, or does without it; the next one finds all as it was.
+#[test]
+fn every_read_of_an_opening_may_fail() {
+    let before = worked();
+    let expected = contents(&before);
+    let files = before.copy();
+    files.set_read_fault(None);
+    drop(DiskStore::open_on(files.clone(), &SMALL).expect("it opens"));
+    let reads = files.reads();
+    let mut refused = 0;
+    for for_ever in [false, true] {
+        for read in 1..=reads {
+            let files = before.copy();
+            files.set_read_fault(Some((read, for_ever)));
+            match DiskStore::open_on(files.clone(), &SMALL) {
+                // Without a snapshot it takes longer.
+                Ok(store) => store.abandon(),
+                Err(error) => {
+                    refused += 1;
+                    let text = error.to_string();
+                    assert!(
+                        text.starts_with("disk store: cannot open: ")
+                            && text.contains("simulated failure to read"),
+                        "{text}"
+                    );
+                }
+            }
+            files.set_read_fault(None);
+            files.lose_power(read);
+            assert_eq!(contents(&files), expected, "read {read}");
+        }
+    }
+    assert!(refused > reads, "{refused} of {}", 2 * reads);
+}
+
+/// Whoever claims what cannot be read is told; the lease ends by itself, and the URL comes again.
+#[test]
+fn a_claim_that_cannot_be_read_costs_one_lease() {
+    let files = SimFiles::default();
+    let (store, crawl) = open(&files);
+    let page = |number| Request::get(format!("http://{number}.example/"));
+    pollster::block_on(crawl.admit(at(0), (0..3).map(page))).expect("it is admitted");
+    files.set_read_fault(Some((1, true)));
+    let error = pollster::block_on(crawl.claim(at(0), 1)).expect_err("it cannot be read");
+    assert_eq!(error.kind(), ErrorKind::Corrupt);
+    assert_eq!(
+        error.to_string(),
+        "disk store: cannot claim: reading simulated/0000000001.segment failed (simulated failure to read); the rest of the \
+         store is not harmed: look after the disk, and see what `verify` says (docs/manual/disk.md)"
+    );
+    let error = pollster::block_on(crawl.scan(at(0), &urls())).expect_err("it cannot be read");
+    assert!(
+        error.to_string().starts_with("disk store: cannot scan: reading simulated/0000000001.segment"),
+        "{error}"
+    );
+    files.set_read_fault(None);
+    // The others are served, and it again after its time, also after a crash.
+    assert_eq!(pollster::block_on(crawl.claim(at(0), 9)).expect("it goes on").leases.len(), 2);
+    store.abandon();
+    let (_, crawl) = open(&files);
+    let later = at(0) + Duration::from_secs(60);
+    let leases = pollster::block_on(crawl.claim(later, 9)).expect("it goes on").leases;
+    assert_eq!(leases.len(), 3);
+    assert!(leases.iter().all(|lease| lease.delivery == 2 && !lease.request.url.is_empty()));
+}
+
+fn urls() -> Scan {
+    Scan { limit: 100_000, ..Scan::new(Query::Urls { key: None, pattern: None, state: None }) }
+}
+
+/// A job that reads what it is about does not go on with something else: whatever it would have made of it would not be
+/// what the log leads to.
+#[test]
+fn a_job_that_cannot_read_stops_the_store_and_is_done_after_opening() {
+    const URLS: u32 = 9000;
+    let options = trapline_stores::DiskOptions { segment_bytes: 1 << 20, ..SMALL };
+    for asks in [true, false] {
+        let files = SimFiles::default();
+        let store = Arc::new(DiskStore::open_on(files.clone(), &options).expect("it opens"));
+        let worker = crawl(&store);
+        let page = |number| Request::get(format!("http://{}.example/{number}", number % 5));
+        pollster::block_on(worker.admit(at(0), (0..URLS).map(page))).expect("it is admitted");
+        let purge = CrawlChange::Purge(Pattern::new("*7"));
+        let steered = pollster::block_on(worker.steer_crawl(at(1), purge)).expect("it begins");
+        assert!(steered.job.is_some(), "it takes several steps");
+        files.set_read_fault(Some((5, false)));
+        let error = if asks {
+            pollster::block_on(worker.stats(at(1))).expect_err("it cannot be read")
+        } else {
+            pollster::block_on(worker.claim(at(1), 0)).expect_err("it cannot be read")
+        };
+        assert!(error.to_string().contains("simulated failure to read"), "{error}");
+        files.set_read_fault(None);
+        let error = pollster::block_on(worker.claim(at(1), 1)).expect_err("nothing is promised any more");
+        assert!(error.to_string().contains("open the store again"), "{error}");
+        store.abandon();
+        let store = Arc::new(DiskStore::open_on(files.clone(), &options).expect("it opens again"));
+        let worker = crawl(&store);
+        let mut stats = None;
+        for _ in 0..4 {
+            stats = Some(pollster::block_on(worker.stats(Timestamp::from_millis(50))).expect("it counts"));
+        }
+        let pending = stats.expect("it was asked").urls_in(UrlState::Pending);
+        assert_eq!(pending, u64::from(URLS - URLS / 10), "every tenth URL ends so");
+        store.close().expect("it closes");
+        drop(DiskStore::open_on(files, &options).expect("what it did can be done again"));
+    }
+}
