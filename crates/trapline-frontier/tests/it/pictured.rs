@@ -20,14 +20,14 @@ struct Shelf(Mutex<Vec<Arc<Request>>>);
 
 impl Library for Shelf {
     fn put(&self, request: &Request) -> u64 {
-        let mut requests = self.0.lock().unwrap();
+        let mut requests = self.0.lock().expect("no test goes on after a panic");
         requests.push(Arc::new(request.clone()));
         // Not small, so that the upper half of a place matters.
         (requests.len() as u64 - 1) << 30
     }
 
     fn get(&self, place: u64) -> Arc<Request> {
-        Arc::clone(&self.0.lock().unwrap()[(place >> 30) as usize])
+        Arc::clone(&self.0.lock().expect("no test goes on after a panic")[(place >> 30) as usize])
     }
 
     fn free(&self, _: u64) {}
@@ -92,7 +92,7 @@ impl Album {
 
 impl Pictured {
     fn album(&self) -> MutexGuard<'_, Album> {
-        self.album.lock().unwrap()
+        self.album.lock().expect("no test goes on after a panic")
     }
 
     /// Lets errors be compared.
@@ -104,11 +104,13 @@ impl Pictured {
         let answer = self.album().act(|engine| {
             verb(engine).map_err(|told| {
                 let text = told.to_string();
-                *error.lock().unwrap() = Some(told);
+                *error.lock().expect("no test goes on after a panic") = Some(told);
                 text
             })
         });
-        answer.map_err(|_| error.into_inner().unwrap().expect("it was just told"))
+        answer.map_err(|_| {
+            error.into_inner().expect("no test goes on after a panic").expect("it was just told")
+        })
     }
 }
 
