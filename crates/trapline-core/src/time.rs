@@ -39,8 +39,9 @@ impl Add<Duration> for Timestamp {
     /// Saturates: a deadline past the end of time is the end of time. Fractions of a millisecond round up,
     /// so that no delay becomes shorter than it was asked for.
     fn add(self, duration: Duration) -> Self {
-        let millis = duration.as_nanos().div_ceil(1_000_000);
-        Self(self.0.saturating_add(u64::try_from(millis).unwrap_or(u64::MAX)))
+        let whole = duration.as_secs().saturating_mul(1000);
+        let part = u64::from(duration.subsec_nanos().div_ceil(1_000_000));
+        Self(self.0.saturating_add(whole).saturating_add(part))
     }
 }
 

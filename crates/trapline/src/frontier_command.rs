@@ -8,6 +8,7 @@ mod address;
 mod admit;
 mod bytes;
 mod candidate;
+mod checkpoint;
 mod claim;
 mod crawls;
 mod dead;
@@ -31,6 +32,7 @@ mod stats;
 mod steer;
 mod transfer;
 mod urls;
+mod verify;
 mod whole_file;
 
 use std::process::ExitCode;
@@ -50,17 +52,19 @@ const TROUBLE: u8 = 2;
 
 /// Look after a frontier: what is in it, what goes in and out, and its rules
 ///
-/// A store is named by its URL, such as disk:crawl for the folder `crawl`. It has one or more crawls; commands mean
-/// the one called `default` unless `--crawl` names another. `admit` and `import` make what is not there yet; other
-/// commands do not.
+/// A store is named by its URL, such as disk:crawl for the folder `crawl`; without `--store` it is disk:trapline-data. It has one
+/// or more crawls; commands mean the one called `default` unless `--crawl` names another. `admit` and `import` make what is not there
+/// yet; other commands do not.
 ///
 /// Several commands can use a store at once: the first owns its folder, the others go through the socket in it. `hold` owns a
 /// store for as long as it runs. disk:PATH?durability=interval&period=100ms and disk:PATH?durability=explicit let an owner answer before
-/// the disk has it.
+/// the disk has it; with disk:PATH?min_free_disk=10GiB it admits nothing more when the disk has less left than that (256MiB unless
+/// chosen).
 ///
 /// Times are written as 2026-05-01T12:00:00Z, or as a duration from now, such as 90s or 2h.
 ///
-/// Exit code 0: done. 1: done, with complaints (bad lines, refused URLs, stale leases, nothing known of what was asked about).
+/// Exit code 0: done. 1: done, with complaints (bad lines, refused URLs, stale leases, damage, nothing known of what was asked
+/// about).
 /// 2: it could not be done.
 #[derive(Args)]
 #[command(after_help = "\
@@ -70,10 +74,12 @@ Examples:
   trapline frontier --store disk:crawl stats
   trapline frontier --store disk:crawl queue example.com
   trapline frontier --store disk:crawl export --output crawl.jsonl
+  trapline frontier --store disk:crawl verify
+  trapline frontier --store disk:crawl checkpoint monday
 
 Each command's --help has examples of its own.")]
 pub(crate) struct FrontierCommand {
-    /// The store, such as disk:PATH
+    /// The store, such as disk:PATH [default: disk:trapline-data; for replay: memory:]
     #[arg(long, global = true, value_name = "URL")]
     store: Option<String>,
     /// The crawl, `default` unless named
@@ -105,6 +111,10 @@ enum Command {
     Export(export::Export),
     Import(import::Import),
     Hold(hold::Hold),
+    Verify(verify::VerifyStore),
+    Checkpoint(checkpoint::MakeCheckpoint),
+    Checkpoints(checkpoint::ListCheckpoints),
+    Restore(checkpoint::RestoreStore),
     Replay(replay::Replay),
 }
 
@@ -160,6 +170,10 @@ impl FrontierCommand {
             Command::Import(import) => ("import", import.run(at, &mut out)),
             Command::Steer(steer) => ("steer", steer.run(at, &mut out)),
             Command::Hold(hold) => ("hold", hold.run(at, &mut out)),
+            Command::Verify(verify) => ("verify", verify.run(at, &mut out)),
+            Command::Checkpoint(checkpoint) => ("checkpoint", checkpoint.run(at, &mut out)),
+            Command::Checkpoints(checkpoints) => ("checkpoints", checkpoints.run(at, &mut out)),
+            Command::Restore(restore) => ("restore", restore.run(at, &mut out)),
             Command::Replay(replay) => ("replay", replay.run(at.store, &mut std::io::stdout().lock())),
         };
         let printed = out.finish();

@@ -2,6 +2,7 @@
 
 mod disk_stores;
 mod disk_url;
+mod size;
 
 use std::sync::Arc;
 
@@ -53,21 +54,28 @@ pub(crate) fn serve(url: &str) -> Result<Arc<DiskStore>, String> {
     }
 }
 
-/// The folder that a URL names, if it names one.
-pub(crate) fn folder(url: &str) -> Option<&str> {
-    match parse(url) {
-        Ok(StoreUrl::Disk(disk)) => Some(disk.path),
-        Ok(StoreUrl::Memory) | Err(_) => None,
+/// The folder that a URL names.
+pub(crate) fn folder(url: &str) -> Result<&str, String> {
+    match parse(url)? {
+        StoreUrl::Disk(disk) => Ok(disk.path),
+        StoreUrl::Memory => Err(format!("`{url}` is in no folder; name one, such as disk:crawl")),
     }
+}
+
+/// The folder that is meant, whether it is written as a folder or as the URL of a store in it.
+pub(crate) fn folder_or_url(text: &str) -> Result<&str, String> {
+    if text.starts_with("disk:") { folder(text) } else { Ok(text) }
 }
 
 /// The stores that a simulation is to have, each like the one that a URL names, fresh and empty.
 pub(crate) fn stores(url: &str) -> Result<Box<dyn Stores>, String> {
     match parse(url)? {
         StoreUrl::Memory => Ok(Box::new(MemoryStores)),
-        StoreUrl::Disk(DiskUrl { path, durability: None }) => Ok(Box::new(DiskStores::new(path)?)),
-        StoreUrl::Disk(DiskUrl { durability: Some(_), .. }) => Err(format!(
-            "`{url}`: simulated stores choose their durability themselves; leave out what follows the `?`"
+        StoreUrl::Disk(disk) if disk == (DiskUrl { path: disk.path, ..DiskUrl::default() }) => {
+            Ok(Box::new(DiskStores::new(disk.path)?))
+        }
+        StoreUrl::Disk(_) => Err(format!(
+            "`{url}`: simulated stores choose for themselves how they are kept; leave out what follows the `?`"
         )),
     }
 }
@@ -95,7 +103,7 @@ mod tests {
     #[test]
     fn stores_are_named_by_urls() {
         assert_eq!(parse("memory:"), Ok(StoreUrl::Memory));
-        let disk = |path| Ok(StoreUrl::Disk(DiskUrl { path, durability: None }));
+        let disk = |path| Ok(StoreUrl::Disk(DiskUrl { path, ..DiskUrl::default() }));
         assert_eq!(parse("disk:a/b:c"), disk("a/b:c"));
         assert_eq!(parse("disk:/tmp/x"), disk("/tmp/x"));
         for (url, message) in [
@@ -122,8 +130,11 @@ mod tests {
 
     #[test]
     fn simulations_choose_for_themselves() {
-        let message = "`disk:x?durability=batch`: simulated stores choose their durability themselves; leave out what follows \
-                       the `?`";
-        assert_eq!(stores("disk:x?durability=batch").err().as_deref(), Some(message));
+        for url in ["disk:x?durability=batch", "disk:x?min_free_disk=0"] {
+            let message = format!(
+                "`{url}`: simulated stores choose for themselves how they are kept; leave out what follows the `?`"
+            );
+            assert_eq!(stores(url).err(), Some(message));
+        }
     }
 }

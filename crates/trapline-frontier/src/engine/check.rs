@@ -109,7 +109,7 @@ impl Crawl {
             })?;
         }
         let waiting = self.url_counts[UrlState::Leased as usize];
-        let leased = self.leases.values().filter(|grant| !self.is_gone(grant.entry)).count() as u64;
+        let leased = self.leases.iter().filter(|(_, grant)| !self.is_gone(grant.entry)).count() as u64;
         ensure(waiting == leased, || format!("{leased} leases are out, and {waiting} URLs are leased"))
     }
 
@@ -147,10 +147,10 @@ impl Crawl {
     }
 
     fn check_leases(&self, last_lease: u64) -> Result<(), String> {
-        for (lease, grant) in &self.leases {
+        for (lease, grant) in self.leases.iter() {
             let entry = grant.entry;
-            let fits = self.urls.state(entry) == State::Leased && self.urls.live(entry).lease() == *lease;
-            ensure(fits && *lease <= last_lease, || {
+            let fits = self.urls.state(entry) == State::Leased && self.urls.live(entry).lease() == lease;
+            ensure(fits && lease <= last_lease, || {
                 format!("lease {lease} is out for a URL that does not know of it")
             })?;
         }

@@ -7,7 +7,8 @@ use std::time::Duration;
 use trapline_core::{Request, Timestamp};
 
 use super::WARMED_MAX;
-use super::crawl::{Crawl, Grant};
+use super::crawl::Crawl;
+use super::leases::Grant;
 use super::line::{Next, Turn};
 use super::moment::Moment;
 use super::payloads::Handed;
@@ -15,7 +16,7 @@ use super::queues::QueueId;
 use super::timers::Event;
 use super::urls::{EntryId, State};
 use crate::planted::Fault;
-use crate::report::CrawlState;
+use crate::report::{CrawlState, UrlState};
 use crate::verbs::{Lease, LeaseId, Want};
 
 /// No claim grants more than this, whatever it asks for: the caller can claim again, and a claim of URLs that come
@@ -79,11 +80,13 @@ impl Crawl {
 
     /// Begins a claim: what it excludes is taken out of line until it ends.
     pub(super) fn begin_round<'a>(&mut self, want: &'a Want) -> Round<'a> {
+        let urls = want.urls.min(GRANTS_MAX);
+        let pending = self.url_counts[UrlState::Pending as usize] as usize;
         let mut round = Round {
             want,
-            urls: want.urls.min(GRANTS_MAX),
+            urls,
             queues: want.queues,
-            leases: Vec::new(),
+            leases: Vec::with_capacity(urls.min(pending).min(WARMED_MAX)),
             unread: Vec::new(),
             given: BTreeMap::new(),
             aside: BTreeSet::new(),
@@ -267,7 +270,7 @@ impl Crawl {
     /// The lease goes on for this long.
     pub(super) fn renew(&mut self, lease: u64, lasts: Duration) {
         let deadline = Moment { at: self.now + lasts, rank: self.draw() };
-        if let Some(grant) = self.leases.get_mut(&lease) {
+        if let Some(grant) = self.leases.get_mut(lease) {
             let old = std::mem::replace(&mut grant.deadline, deadline);
             let (old, new) = (self.expiry_of(old), self.expiry_of(deadline));
             self.timers.cancel(old, Event::Expiry(lease));

@@ -7,12 +7,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use hashbrown::HashMap;
 use trapline_core::{Identity, IdentityKey, Timestamp};
 
 use super::census::Census;
 use super::groups::Groups;
 use super::jobs::Jobs;
+use super::leases::Leases;
 use super::line::Lines;
 use super::moment::{Moment, Rank};
 use super::order::place_behind_all;
@@ -44,8 +44,7 @@ pub(super) struct Crawl {
     /// One line a partition.
     pub(super) lines: Lines,
     pub(super) timers: Timers,
-    /// By their numbers, which nobody outside chooses.
-    pub(super) leases: HashMap<u64, Grant, foldhash::fast::FixedState>,
+    pub(super) leases: Leases,
     pub(super) dead_letters: BTreeMap<EntryId, Death>,
     /// Why URLs were disregarded, where a reason was given.
     pub(super) disregards: BTreeMap<EntryId, String>,
@@ -75,14 +74,6 @@ pub(super) struct Crawl {
     pub(super) granted: u64,
     pub(super) expired: u64,
     pub(super) planted: Planted,
-}
-
-/// A lease as the engine keeps it.
-#[derive(Debug)]
-pub(super) struct Grant {
-    pub(super) entry: EntryId,
-    pub(super) granted: Timestamp,
-    pub(super) deadline: Moment,
 }
 
 /// Why and when an entry died.
@@ -127,7 +118,7 @@ impl Crawl {
             groups: Groups::default(),
             lines: Lines::new(new.partitions),
             timers: Timers::default(),
-            leases: HashMap::default(),
+            leases: Leases::default(),
             dead_letters: BTreeMap::new(),
             disregards: BTreeMap::new(),
             notes: BTreeMap::new(),
@@ -269,7 +260,7 @@ impl Crawl {
             }
             State::Leased => {
                 let lease = self.urls.live(id).lease();
-                if let Some(grant) = self.leases.remove(&lease) {
+                if let Some(grant) = self.leases.remove(lease) {
                     self.timers.cancel(self.expiry_of(grant.deadline), Event::Expiry(lease));
                 }
             }

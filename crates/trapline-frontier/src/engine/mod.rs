@@ -18,6 +18,7 @@ mod groups;
 mod image;
 mod index;
 mod jobs;
+mod leases;
 mod line;
 mod moment;
 mod more;

@@ -56,8 +56,7 @@ impl Crawl {
 
     /// A lease expires: the URL goes first in its class, or becomes a dead letter if that happened too often.
     fn expire(&mut self, lease: u64, moment: Moment) -> Option<QueueId> {
-        let id = self.leases.get(&lease)?.entry;
-        self.leases.remove(&lease);
+        let id = self.leases.remove(lease)?.entry;
         if self.is_gone(id) {
             self.discard(id);
             return None;

@@ -122,12 +122,10 @@ impl Crawl {
                 next.map_or(Part::Queue(QueueId(queue.0 + 1)), Part::Pending)
             }
             Part::Leased(from) => {
-                let mut leases: Vec<u64> = self.leases.keys().copied().filter(|id| *id >= from).collect();
-                leases.sort_unstable();
-                let next = leases.get(room).copied();
-                let entries = leases.iter().take(room).map(|lease| self.leases[lease].entry);
+                let mut leases = self.leases.iter_from(from);
+                let entries = leases.by_ref().take(room).map(|(_, grant)| grant.entry);
                 records.extend(entries.filter(|id| !self.is_gone(*id)).map(|id| self.url_record(id)));
-                next.map_or(Part::Waiting, Part::Leased)
+                leases.next().map_or(Part::Waiting, |(next, _)| Part::Leased(next))
             }
             Part::Waiting => {
                 let first = self.timers.due_from(Moment::ZERO, 1);

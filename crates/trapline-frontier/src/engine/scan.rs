@@ -62,9 +62,8 @@ impl Crawl {
                 ))
             }
             Query::Leases => Rows::Leases(take_page(
-                self.leases_from(from).into_iter().map(|id| (id, id)),
-                |id| {
-                    let grant = &self.leases[&id];
+                self.leases.iter_from(from).map(|(id, grant)| (id, (id, grant))),
+                |(id, grant)| {
                     (!self.is_gone(grant.entry)).then(|| LeaseReport {
                         id: LeaseId(id),
                         key: Arc::clone(&self.queue_of_entry(grant.entry).key),
@@ -112,13 +111,6 @@ impl Crawl {
             Query::Jobs => Rows::Jobs(self.job_reports().collect()),
         };
         Page { rows, cursor }
-    }
-
-    /// The numbers of all leases from one on, in order.
-    fn leases_from(&self, from: u64) -> Vec<u64> {
-        let mut ids: Vec<u64> = self.leases.keys().copied().filter(|id| *id >= from).collect();
-        ids.sort_unstable();
-        ids
     }
 
     fn report(&self) -> CrawlReport {

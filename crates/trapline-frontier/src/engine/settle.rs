@@ -17,7 +17,7 @@ impl Crawl {
     /// First the URL takes its new state, then the links are admitted, then its queue finds its state.
     pub(super) fn settle(&mut self, settlement: &Settlement) -> Settled {
         let lease = settlement.lease.0;
-        let Some(grant) = self.leases.get(&lease).filter(|grant| !self.is_gone(grant.entry)) else {
+        let Some(grant) = self.leases.get(lease).filter(|grant| !self.is_gone(grant.entry)) else {
             if self.planted.is(Fault::StaleAccepted) {
                 let links = settlement.links.iter().map(|link| self.admit(link, None)).collect();
                 return Settled { answer: Answer::Done, links };
@@ -45,15 +45,17 @@ impl Crawl {
         }
         self.supply(queue, None);
         self.check_limits();
-        // A lease renewed for no time has expired before whatever is settled next.
-        self.happen_until(self.now);
+        if answer == Answer::Renewed {
+            // For no time, maybe: then it has expired before whatever is settled next.
+            self.happen_until(self.now);
+        }
         Settled { answer, links }
     }
 
     /// Looks at what a batch settles, ahead of time: see [`Crawl::warm`].
     pub(super) fn warm_settle(&self, batch: &[Settlement]) {
         if batch.len() > 1 {
-            let leases = batch.iter().filter_map(|settlement| self.leases.get(&settlement.lease.0));
+            let leases = batch.iter().filter_map(|settlement| self.leases.get(settlement.lease.0));
             let entries: Vec<_> = leases.map(|grant| grant.entry).collect();
             let queues = entries.iter().map(|entry| self.urls[*entry].queue);
             std::hint::black_box(queues.fold(0, |all, queue| all ^ self.queues.touch(queue)));
@@ -134,8 +136,7 @@ impl Crawl {
     }
 
     fn record_visit(&mut self, id: EntryId, visit: &Visit, next: Option<Timestamp>) {
-        let visits = self.urls.visits(id).saturating_add(1);
-        self.urls.set_visits(id, visits);
+        let visits = self.urls.count_visit(id);
         let last = self.urls.more(id).page.as_deref();
         // A visit that left nothing and will not be repeated is remembered by the URL's state alone.
         if *visit == Visit::default() && next.is_none() && last.is_none() {

@@ -222,7 +222,7 @@ impl Crawl {
 
     /// Queues with leases may be full no more, or now. Those freed keep their former order.
     fn concurrency_changed(&mut self) {
-        let queues = self.leases.values().map(|grant| self.urls[grant.entry].queue).collect();
+        let queues = self.leases.iter().map(|(_, grant)| self.urls[grant.entry].queue).collect();
         self.supply_all(queues, None);
     }
 

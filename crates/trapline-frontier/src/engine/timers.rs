@@ -4,6 +4,7 @@
 //! Events are removed when they no longer hold, so the first one answers "when will something happen"; only those of
 //! URLs that are gone with a purge or deletion stay until they are swept.
 
+use std::collections::VecDeque;
 use std::collections::btree_map::{BTreeMap, Entry};
 
 use trapline_core::Timestamp;
@@ -46,9 +47,7 @@ enum Instant {
 /// What was set, without what was cancelled.
 #[derive(Debug, Default)]
 struct List {
-    set: Vec<(Rank, Event)>,
-    /// So many of `set` have happened.
-    taken: usize,
+    set: VecDeque<(Rank, Event)>,
     cancelled: Vec<(Rank, Event)>,
     /// Whether `set` is in order and nothing in it is cancelled.
     settled: bool,
@@ -58,11 +57,11 @@ impl Instant {
     fn push(&mut self, event: (Rank, Event)) {
         match self {
             Self::Many(list) => {
-                list.set.push(event);
+                list.set.push_back(event);
                 list.settled = false;
             }
             Self::One(first) => {
-                let mut set = Vec::with_capacity(8);
+                let mut set = VecDeque::with_capacity(8);
                 set.extend([*first, event]);
                 *self = Self::Many(Box::new(List { set, ..List::default() }));
             }
@@ -71,19 +70,12 @@ impl Instant {
 }
 
 impl List {
-    /// How many are left, those that were cancelled included.
-    fn len(&self) -> usize {
-        self.set.len() - self.taken
-    }
-
     /// Strikes out what was cancelled and puts the rest in order.
     fn settle(&mut self) {
         if self.settled && self.cancelled.is_empty() {
             return;
         }
-        self.set.drain(..self.taken);
-        self.taken = 0;
-        self.set.sort_unstable();
+        self.set.make_contiguous().sort_unstable();
         if !self.cancelled.is_empty() {
             self.cancelled.sort_unstable();
             let mut cancelled = self.cancelled.drain(..).peekable();
@@ -118,10 +110,15 @@ impl Timers {
             place.remove();
             return;
         };
-        list.cancelled.push((moment.rank, event));
-        if list.cancelled.len() == list.len() {
+        // Leases mostly end in the order of their grants.
+        if list.set.front() == Some(&(moment.rank, event)) {
+            list.set.pop_front();
+        } else {
+            list.cancelled.push((moment.rank, event));
+        }
+        if list.cancelled.len() == list.set.len() {
             place.remove();
-        } else if list.cancelled.len() > list.len() / 2 + 64 {
+        } else if list.cancelled.len() > list.set.len() / 2 + 64 {
             list.settle();
         }
     }
@@ -139,7 +136,7 @@ impl Timers {
                 Instant::One(event) => std::slice::from_ref(event),
                 Instant::Many(list) => {
                     list.settle();
-                    &list.set[list.taken..]
+                    list.set.make_contiguous()
                 }
             };
             let first = if *at == from.at { from.rank } else { 0 };
@@ -163,9 +160,8 @@ impl Timers {
             Instant::One(event) => (*event, 0),
             Instant::Many(list) => {
                 list.settle();
-                let event = list.set[list.taken];
-                list.taken += 1;
-                (event, list.len())
+                let event = list.set.pop_front()?;
+                (event, list.set.len())
             }
         };
         if left == 0 {

@@ -432,6 +432,18 @@ impl Urls {
         self.more(id).further_visits.saturating_add(first)
     }
 
+    /// It is visited once more; answers how often it was by then.
+    pub(super) fn count_visit(&mut self, id: EntryId) -> u32 {
+        let record = &mut self[id];
+        if record.bits & VISITED == 0 {
+            record.bits |= VISITED;
+            return 1;
+        }
+        let further = &mut self.more_mut(id).further_visits;
+        *further = further.saturating_add(1);
+        further.saturating_add(1)
+    }
+
     pub(super) fn set_visits(&mut self, id: EntryId, visits: u32) {
         if visits > 0 {
             self[id].bits |= VISITED;

@@ -20,14 +20,14 @@ struct Shelf(Mutex<Vec<Arc<Request>>>);
 
 impl Library for Shelf {
     fn put(&self, request: &Request) -> u64 {
-        let mut requests = self.0.lock().expect("nobody panics with it");
+        let mut requests = self.0.lock().expect("no verb panics");
         requests.push(Arc::new(request.clone()));
         // Not small, so that the upper half of a place matters.
         (requests.len() as u64 - 1) << 30
     }
 
     fn get(&self, place: u64) -> Arc<Request> {
-        Arc::clone(&self.0.lock().expect("nobody panics with it")[(place >> 30) as usize])
+        Arc::clone(&self.0.lock().expect("no verb panics")[(place >> 30) as usize])
     }
 
     fn free(&self, _: u64) {}
@@ -92,7 +92,7 @@ impl Album {
 
 impl Pictured {
     fn album(&self) -> MutexGuard<'_, Album> {
-        self.album.lock().expect("nobody panics with it")
+        self.album.lock().expect("no verb panics")
     }
 
     /// Lets errors be compared.
@@ -104,11 +104,11 @@ impl Pictured {
         let answer = self.album().act(|engine| {
             verb(engine).map_err(|told| {
                 let text = told.to_string();
-                *error.lock().expect("nobody panics with it") = Some(told);
+                *error.lock().expect("no verb panics") = Some(told);
                 text
             })
         });
-        answer.map_err(|_| error.into_inner().expect("nobody panics with it").expect("it was just told"))
+        answer.map_err(|_| error.into_inner().expect("no verb panics").expect("it was just told"))
     }
 }
 

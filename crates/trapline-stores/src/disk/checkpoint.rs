@@ -8,15 +8,15 @@
 //! everything is copied that is whole. That needs nothing from the process that owns the store, if one does: what it has written by then is
 //! in the copy, as it would be after a crash.
 
-use std::fs::{self, File};
-use std::io::{self, Read, Seek, Write};
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use trapline_frontier::{ErrorKind, StoreError};
 
 use super::files::sync_folder;
 use super::folder::{self, CHECKPOINTS};
-use super::record::{self, Found};
+use super::scan;
 use super::segment::{HEADER, Segment};
 use super::snapshot;
 
@@ -54,7 +54,14 @@ pub fn restore(from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<(), Store
 /// # Errors
 /// If its folder cannot be read.
 pub fn checkpoints(path: impl AsRef<Path>) -> Result<Vec<String>, StoreError> {
-    let folder = path.as_ref().join(CHECKPOINTS);
+    let (path, folder) = (path.as_ref(), path.as_ref().join(CHECKPOINTS));
+    if !path.join(folder::SEGMENTS).is_dir() {
+        let message = format!(
+            "disk store: cannot list the checkpoints of `{}`: there is no store in that folder",
+            path.display()
+        );
+        return Err(StoreError::new(ErrorKind::NotFound, message));
+    }
     let names = || -> io::Result<Vec<String>> {
         let entries = match fs::read_dir(&folder) {
             Ok(entries) => entries,
@@ -96,25 +103,34 @@ fn copy_store(from: &Path, to: &Path, copier: Copier, doing: &str) -> Result<(),
     if !segments.is_dir() {
         return Err(error(ErrorKind::NotFound, &format!("there is no store in `{}`", from.display())));
     }
-    if fs::read_dir(to).is_ok_and(|mut entries| entries.next().is_some()) {
+    let is_taken = || fs::read_dir(to).is_ok_and(|mut entries| entries.next().is_some());
+    let taken = || {
         let why = format!("`{}` is there already; choose another name, or remove it first", to.display());
-        return Err(error(ErrorKind::Invalid, &why));
+        error(ErrorKind::Invalid, &why)
+    };
+    if is_taken() {
+        return Err(taken());
     }
-    let mut part = to.as_os_str().to_owned();
+    // Without a slash at its end: the part is to be beside it, not in it.
+    let path: PathBuf = to.components().collect();
+    let mut part = path.as_os_str().to_owned();
     part.push(PART);
     let part = PathBuf::from(part);
+    let _locked = begin_part(&part).map_err(io)?;
+    // Somebody may have finished it before we had the lock.
+    if is_taken() {
+        let _ = fs::remove_dir(&part);
+        return Err(taken());
+    }
+    let to = path;
     let copied = (|| {
-        // What an earlier attempt has left.
-        if part.exists() {
-            fs::remove_dir_all(&part)?;
-        }
         fs::create_dir_all(part.join(folder::SEGMENTS))?;
         copy_files(&segments, &part.join(folder::SEGMENTS), copier)?;
         sync_folder(&part)?;
         if to.exists() {
-            fs::remove_dir(to)?;
+            fs::remove_dir(&to)?;
         }
-        fs::rename(&part, to)?;
+        fs::rename(&part, &to)?;
         match to.parent() {
             Some(above) if !above.as_os_str().is_empty() => sync_folder(above),
             _ => sync_folder(Path::new(".")),
@@ -124,6 +140,33 @@ fn copy_store(from: &Path, to: &Path, copier: Copier, doing: &str) -> Result<(),
         let _ = fs::remove_dir_all(&part);
         io(why)
     })
+}
+
+/// Makes the folder in which a copy is made, empty and for nobody else as long as the answer is kept.
+fn begin_part(part: &Path) -> io::Result<File> {
+    fs::create_dir_all(part)?;
+    let lock = File::open(part)?;
+    match lock.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::Error(error)) => return Err(error),
+        Err(TryLockError::WouldBlock) => {
+            return Err(io::Error::other(format!(
+                "another process is just making it in `{}`",
+                part.display()
+            )));
+        }
+    }
+    for entry in fs::read_dir(part)? {
+        if entry?.file_name() != folder::SEGMENTS {
+            let why = format!("`{}` is in the way, and is no unfinished copy; move it away", part.display());
+            return Err(io::Error::other(why));
+        }
+    }
+    // What an earlier attempt has left.
+    match fs::remove_dir_all(part.join(folder::SEGMENTS)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(lock),
+    }
 }
 
 fn copy_files(from: &Path, to: &Path, copier: Copier) -> io::Result<()> {
@@ -174,15 +217,14 @@ fn duplicate(source: &Path, copy: &Path) -> io::Result<()> {
 
 /// Copies the records of a segment that are whole. Somebody may be writing behind them.
 fn copy_whole(source: &Path, copy: &Path) -> io::Result<()> {
-    let mut bytes = Vec::new();
-    File::open(source)?.read_to_end(&mut bytes)?;
-    let mut end = HEADER as usize;
-    while let Found::Record(record) = record::read(&bytes[end.min(bytes.len())..]) {
-        end += record.len();
+    let (bytes, end) = scan::read_newest(|| fs::read(source))?;
+    // Without this, what stands behind the damage would be left out without a word.
+    if scan::has_record(&bytes, end) {
+        let why = format!("{} is damaged at byte {end}; `verify` says more", source.display());
+        return Err(io::Error::other(why));
     }
     let mut file = File::create(copy)?;
     file.set_len(bytes.len() as u64)?;
-    file.seek(io::SeekFrom::Start(0))?;
-    file.write_all(&bytes[..end.min(bytes.len())])?;
+    file.write_all(&bytes[..end])?;
     file.sync_all()
 }

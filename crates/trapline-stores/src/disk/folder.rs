@@ -4,6 +4,8 @@
 //! PATH/lock                          locked by the owner, whose process id is in it
 //! PATH/socket                        where the owner serves others, if it does
 //! PATH/segments/0000000001.segment   the log
+//! PATH/segments/0000000099.snapshot  the engine before record 99
+//! PATH/checkpoints/NAME              copies of the store
 //! ```
 
 use std::fs::{self, File, OpenOptions, TryLockError};

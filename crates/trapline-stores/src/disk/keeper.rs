@@ -51,7 +51,7 @@ pub(crate) fn run(shared: &Shared) {
             shared.ahead.make(&*shared.files, next);
         }
         if shared.wants_snapshot() {
-            // What went wrong is told by `stats`; it is tried again when the log has grown by as much once more.
+            // Nothing is lost if it fails; it is tried again when the log has grown by as much once more.
             let _ = shared.take_snapshot();
         }
     }

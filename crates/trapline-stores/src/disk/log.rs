@@ -27,6 +27,8 @@ pub(crate) struct Log {
     ahead: Arc<Ahead>,
     /// Whether the next segment was asked for.
     has_asked: bool,
+    /// Whether the segment may have taken what is to be left alone of the disk: then it is not for admissions.
+    is_tight: bool,
     pub(crate) planted: Planted,
 }
 
@@ -67,8 +69,8 @@ pub(crate) enum Urgency {
 pub(crate) enum NoRoom {
     /// A segment could not be made; later it may be.
     Refused { file: String, error: io::Error },
-    /// So much of the disk is free, and more than that is to be left alone.
-    Spared { free: u64, kept: u64 },
+    /// So much is needed, so much of the disk is free, and so much is to be left alone: more than that.
+    Spared { needed: u64, free: u64, kept: u64 },
     /// Something failed for good.
     Failed(Failure),
 }
@@ -117,7 +119,7 @@ impl Sizes {
     }
 
     /// How large a segment is made: a megabyte at first, so that a small store is small.
-    fn of_segment(self, number: u64) -> u64 {
+    pub(crate) fn of_segment(self, number: u64) -> u64 {
         let grown = 1 << (20 + 2 * (number - 1).min(20));
         grown.min(self.segment_bytes)
     }
@@ -137,6 +139,7 @@ impl Log {
             next,
             ahead,
             has_asked: false,
+            is_tight: true,
             planted: Planted::default(),
         }
     }
@@ -158,6 +161,12 @@ impl Log {
         Arc::clone(&self.ahead)
     }
 
+    /// The next segment is there already.
+    pub(crate) fn put_ahead(&mut self, file: Arc<dyn LogFile>, size: u64) {
+        self.ahead.lock().blank = Some(Blank { number: self.segment.number + 1, size, file });
+        self.has_asked = true;
+    }
+
     pub(crate) fn store(&self) -> u128 {
         self.segment.store
     }
@@ -171,6 +180,11 @@ impl Log {
     pub(crate) fn begins_to_want(&mut self) -> bool {
         let wants = self.wants_ahead().is_some();
         wants && !std::mem::replace(&mut self.has_asked, wants)
+    }
+
+    /// Whether the disk has room for the next segment ahead of time.
+    pub(crate) fn can_spare(&self, size: u64) -> bool {
+        self.spare(size).is_ok()
     }
 
     /// The number and size of the next segment, once it is time to make it.
@@ -192,6 +206,10 @@ impl Log {
             Urgency::Work => reserve / 16,
             Urgency::Question => 0,
         };
+        if self.is_tight && urgency == Urgency::Admission {
+            self.spare(0)?;
+            self.is_tight = false;
+        }
         if self.at + bytes + left_behind <= self.size {
             return Ok(());
         }
@@ -203,8 +221,10 @@ impl Log {
         let ahead = Arc::clone(&self.ahead);
         let mut ahead = ahead.lock();
         let blank = ahead.blank.take().filter(|blank| blank.number == number && blank.size >= size);
-        if blank.is_none() && urgency == Urgency::Admission {
-            self.spare(size)?;
+        let spared = if blank.is_none() { self.spare(size) } else { Ok(()) };
+        let is_tight = spared.is_err();
+        if urgency == Urgency::Admission {
+            spared?;
         }
         // Only the newest segment is ever incomplete: recovery counts on it.
         commit.sync().map_err(NoRoom::Failed)?;
@@ -216,6 +236,7 @@ impl Log {
         self.at = segment::HEADER;
         self.size = size;
         self.has_asked = false;
+        self.is_tight = is_tight;
         commit.rolled(self.file(), self.name());
         Ok(())
     }
@@ -224,7 +245,9 @@ impl Log {
     fn spare(&self, bytes: u64) -> Result<(), NoRoom> {
         let kept = self.sizes.min_free_disk;
         match self.files.free() {
-            Ok(free) if free < bytes.saturating_add(kept) => Err(NoRoom::Spared { free, kept }),
+            Ok(free) if free < bytes.saturating_add(kept) => {
+                Err(NoRoom::Spared { needed: bytes, free, kept })
+            }
             // If it cannot be asked, it will be seen.
             _ => Ok(()),
         }

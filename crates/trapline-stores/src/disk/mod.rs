@@ -384,14 +384,20 @@ impl DiskStore {
                 self.shared.commit.fail(failure.clone());
                 stopped(attempted, &failure)
             }
-            NoRoom::Spared { free, kept } => StoreError::new(
-                ErrorKind::Full,
-                format!(
-                    "disk store: cannot {attempted}: the disk has {free} bytes left, and {kept} of them are left alone \
-                     (min_free_disk); nothing was done and nothing is lost, what is there can still be claimed and settled: free some \
-                     space, then try again"
-                ),
-            ),
+            NoRoom::Spared { needed, free, kept } => {
+                let [needed, free, kept] =
+                    [needed, free, kept].map(|bytes| bytes as f64 / f64::from(1 << 20));
+                let needed =
+                    if needed > 0.0 { format!(", and {needed:.0} MiB are needed") } else { String::new() };
+                StoreError::new(
+                    ErrorKind::Full,
+                    format!(
+                        "disk store: cannot {attempted}: the disk has {free:.1} MiB left, {kept:.0} MiB are to be left alone \
+                         (min_free_disk){needed}; nothing was done and nothing is lost, what is there can still be claimed and \
+                         settled: free some space, then try again"
+                    ),
+                )
+            }
             NoRoom::Refused { file, error } => StoreError::new(
                 ErrorKind::Full,
                 format!(
@@ -490,7 +496,7 @@ impl Shared {
     /// The segment that is to be made ahead of time.
     fn wants_ahead(&self) -> Option<(u64, u64)> {
         let inner = self.inner("look ahead").ok()?;
-        inner.log.wants_ahead()
+        inner.log.wants_ahead().filter(|(_, size)| inner.log.can_spare(*size))
     }
 
     fn wants_snapshot(&self) -> bool {

@@ -14,7 +14,7 @@ use super::files::Files;
 use super::log::{Log, NoRoom, Place, Position, Sizes};
 use super::message::logged;
 use super::record::{self, Found, Record};
-use super::scan;
+use super::scan::{self, Begun};
 use super::segment::{BadHeader, FORMAT, HEADER, Segment};
 use super::snapshot::{self, Snapshot, Unusable};
 use super::texts::{self, Texts};
@@ -51,9 +51,12 @@ pub(crate) fn recover(
     }
     // The newest may only have been begun. The one before it goes on.
     let begun = match numbers.last() {
-        Some(newest) if is_unfinished(&**files, *newest)? => numbers.pop(),
-        _ => None,
+        Some(newest) => begun(&**files, *newest)?,
+        None => None,
     };
+    if begun.is_some() {
+        numbers.pop();
+    }
     let texts = Arc::new(Texts::new(Arc::clone(files)));
     let found = find_snapshot(&**files, &names, &texts)?;
     let origin = scan::origin(&**files)
@@ -97,8 +100,11 @@ pub(crate) fn recover(
         let from = snapshot.filter(|(position, _)| position.segment == number).map(|(position, _)| position);
         end = Some(replay.segment(number, number == numbers.len() as u64, from)?);
     }
-    if let Some(begun) = begun {
-        replay.remove(begun)?;
+    // One that was made ahead of time is as good as it was, unless other sizes are wanted now.
+    let number = numbers.len() as u64 + 1;
+    let ahead = begun.as_ref().filter(|begun| number > 1 && begun.blank_bytes == sizes.of_segment(number));
+    if begun.is_some() && ahead.is_none() {
+        replay.remove(number)?;
     }
     // Those that were passed over are of no use, and not to be taken for good ones later.
     for number in names.iter().filter_map(|name| snapshot::number_of(name)) {
@@ -116,22 +122,17 @@ pub(crate) fn recover(
     let bytes_cut = end.bytes_cut() as u64;
     let place =
         Place { segment: end.segment, file: end.file, at: end.at as u64, size: end.bytes.len() as u64, next };
-    let log = Log::new(Arc::clone(files), sizes, place);
+    let mut log = Log::new(Arc::clone(files), sizes, place);
+    if let Some(ahead) = ahead {
+        log.put_ahead(Arc::clone(&ahead.file), ahead.blank_bytes);
+    }
     Ok(Recovery { engine, log, texts, last, bytes_cut, snapshot, unsaved })
 }
 
-/// Whether the newest segment had only been begun: it has no header yet, and nothing else.
-fn is_unfinished(files: &dyn Files, number: u64) -> Result<bool, StoreError> {
-    let name = Segment::name(number);
-    let read = |error| cannot(format_args!("read {}: {error}", files.describe(&name)));
-    let file = files.open(&name).map_err(read)?;
-    match Segment::read(&file.read_at(0, HEADER as usize).map_err(read)?) {
-        Ok(_) | Err(BadHeader::Newer(_)) => Ok(false),
-        Err(BadHeader::Unfinished | BadHeader::Broken) => {
-            let bytes = file.read().map_err(read)?;
-            Ok(bytes.iter().skip(HEADER as usize).all(|byte| *byte == 0))
-        }
-    }
+/// The newest segment, if it had only been begun.
+fn begun(files: &dyn Files, number: u64) -> Result<Option<Begun>, StoreError> {
+    let read = |error| cannot(format_args!("read {}: {error}", files.describe(&Segment::name(number))));
+    scan::begun(files, number).map_err(read)
 }
 
 /// The newest snapshot that is whole.
@@ -348,8 +349,8 @@ fn damaged(what: std::fmt::Arguments<'_>) -> StoreError {
     StoreError::new(
         ErrorKind::Corrupt,
         format!(
-            "disk store: cannot open: {what}; nothing was changed: restore the folder from a copy, and look after the disk \
-             (docs/manual/disk.md says more)"
+            "disk store: cannot open: {what}; nothing was changed: see what `verify` says, which can save the rest into a new folder, or restore a \
+             checkpoint (docs/manual/disk.md says more)"
         ),
     )
 }

@@ -33,6 +33,8 @@ pub struct Repaired {
     pub damages: Vec<Damage>,
     /// URLs of which only the identity and the queue are left: they are forgotten.
     pub lost_urls: Vec<String>,
+    /// Crawls of which nothing is left, because what made them is lost, each with how many commands that were for it.
+    pub lost_crawls: Vec<(String, u64)>,
     /// How many claims were left out: what they had taken is pending again.
     pub claims_left_out: u64,
     /// How many settlements could not be done, because nobody knows of their leases: those URLs will be fetched again.
@@ -152,6 +154,9 @@ impl Salvage {
     /// Errors are left aside: of crawls that are lost, nothing can be done.
     fn do_what_can_be_done(&mut self, command: Command) {
         match command {
+            Command::Admit { crawl, .. } | Command::Settle { crawl, .. } if !self.engine.has(&crawl) => {
+                self.count_lost(&crawl);
+            }
             Command::Claim { .. } => self.repaired.claims_left_out += 1,
             Command::Settle { crawl, now, batch } => {
                 for settlement in batch {
@@ -164,6 +169,15 @@ impl Salvage {
                 }
             }
             other => drop(other.replay(&mut self.engine)),
+        }
+    }
+
+    /// Counts a command for a crawl that is not there any more.
+    fn count_lost(&mut self, crawl: &str) {
+        let lost = &mut self.repaired.lost_crawls;
+        match lost.iter_mut().find(|(name, _)| name == crawl) {
+            Some((_, commands)) => *commands += 1,
+            None => lost.push((crawl.to_owned(), 1)),
         }
     }
 }

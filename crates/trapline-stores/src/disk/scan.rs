@@ -6,8 +6,9 @@
 use std::fmt;
 use std::io;
 use std::ops::Range;
+use std::sync::Arc;
 
-use super::files::Files;
+use super::files::{Files, LogFile};
 use super::record::{self, Found, Record};
 use super::segment::{BadHeader, FORMAT, HEADER, Segment};
 
@@ -35,13 +36,15 @@ impl fmt::Display for Damage {
 #[derive(Debug, Default)]
 pub(crate) struct Scanned {
     pub(crate) store: Option<u128>,
-    /// The last segment that has a header.
+    /// The last segment, but for one that was only begun.
     pub(crate) newest: u64,
     pub(crate) records: u64,
     pub(crate) bytes: u64,
     /// The number that the next record would have.
     pub(crate) next: u64,
     pub(crate) damages: Vec<Damage>,
+    /// The end of the log, if it is torn.
+    pub(crate) torn: Option<Damage>,
     /// A format that this version does not know.
     pub(crate) newer: Option<String>,
 }
@@ -70,7 +73,13 @@ pub(crate) fn scan(
     let mut numbers: Vec<u64> = files.list()?.iter().filter_map(|name| Segment::number_of(name)).collect();
     numbers.sort_unstable();
     let mut scanned = Scanned { next: 1, ..Scanned::default() };
-    let newest = numbers.last().copied().unwrap_or(0);
+    // Where the log ends is in the segment before one that was made ahead of time.
+    let newest = match numbers.last() {
+        Some(last) if begun(files, *last)?.is_some() => last - 1,
+        Some(last) => *last,
+        None => 0,
+    };
+    scanned.newest = newest;
     for number in from..=newest {
         let name = Segment::name(number);
         let file = files.describe(&name);
@@ -79,10 +88,66 @@ pub(crate) fn scan(
             scanned.damages.push(Damage { file, bytes: None, what });
             continue;
         }
-        let bytes = files.open(&name)?.read()?;
+        let opened = files.open(&name)?;
+        let bytes = if number == newest { read_newest(|| opened.read())?.0 } else { opened.read()? };
         scanned.segment(&bytes, (number, &file), number == newest, &mut visit);
     }
     Ok(scanned)
+}
+
+/// A segment that was only begun, or made ahead of time: it has no header yet, and nothing else.
+pub(crate) struct Begun {
+    pub(crate) file: Arc<dyn LogFile>,
+    /// How long it is, if all of it is zeros; 0 if some of a header is there.
+    pub(crate) blank_bytes: u64,
+}
+
+/// Answers the segment if it was only begun.
+pub(crate) fn begun(files: &dyn Files, number: u64) -> io::Result<Option<Begun>> {
+    let file = files.open(&Segment::name(number))?;
+    let bad = match Segment::read(&file.read_at(0, HEADER as usize)?) {
+        Ok(_) | Err(BadHeader::Newer(_)) => return Ok(None),
+        Err(bad) => bad,
+    };
+    let bytes = file.read()?;
+    if bytes.iter().skip(HEADER as usize).any(|byte| *byte != 0) {
+        return Ok(None);
+    }
+    let blank_bytes = if bad == BadHeader::Unfinished { bytes.len() as u64 } else { 0 };
+    Ok(Some(Begun { file, blank_bytes }))
+}
+
+/// Reads a segment into which somebody may be writing: its bytes, and where its whole records end.
+///
+/// What was written while it was read may look broken with something whole behind it. Read once more, it is whole; what
+/// is damaged is not.
+pub(crate) fn read_newest(read: impl Fn() -> io::Result<Vec<u8>>) -> io::Result<(Vec<u8>, usize)> {
+    let mut bytes = read()?;
+    let mut end = whole_until(&bytes, HEADER as usize);
+    while has_record(&bytes, end) {
+        let again = read()?;
+        let further = whole_until(&again, end);
+        let is_damaged = further == end;
+        (bytes, end) = (again, further);
+        if is_damaged {
+            break;
+        }
+    }
+    Ok((bytes, end))
+}
+
+/// Whether there is a whole record anywhere behind a place.
+pub(crate) fn has_record(bytes: &[u8], from: usize) -> bool {
+    let rest = bytes.get(from..).unwrap_or_default();
+    rest.iter().any(|byte| *byte != 0) && record::find(rest, 1).is_some()
+}
+
+fn whole_until(bytes: &[u8], from: usize) -> usize {
+    let mut end = from.min(bytes.len());
+    while let Found::Record(record) = record::read(&bytes[end..]) {
+        end += record.len();
+    }
+    end
 }
 
 impl Scanned {
@@ -106,12 +171,9 @@ impl Scanned {
                     self.damages.push(damage(0..bytes.len(), what));
                     return;
                 }
-                self.newest = number;
                 // Records that are missing were told of where they were.
                 self.next = self.next.max(segment.first);
             }
-            // It was being made, or made ahead of time.
-            Err(_) if is_newest && bytes.iter().skip(HEADER as usize).all(|byte| *byte == 0) => return,
             Err(BadHeader::Newer(format)) => {
                 self.newer = Some(format!(
                     "{file} has format {format}, and this version knows formats up to {FORMAT}"
@@ -160,7 +222,14 @@ impl Scanned {
                             at += after;
                         }
                         // A torn end, which was never promised.
-                        None if is_newest => return,
+                        None if is_newest => {
+                            let end =
+                                at + rest.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+                            let what =
+                                format!("record {} was being written and was never answered", self.next);
+                            self.torn = Some(damage(at..end, what));
+                            return;
+                        }
                         None => {
                             let what = format!("records from {} on are damaged, and lost", self.next);
                             self.damages.push(damage(at..bytes.len(), what));

@@ -32,7 +32,8 @@ pub struct Verified {
     pub crawls: u64,
     /// What is damaged. Nothing, in a healthy store.
     pub damages: Vec<Damage>,
-    /// What a killed process has left behind, and the next opening removes: no damage.
+    /// What a killed process has left behind, or one that works has just begun, and the next opening removes: no damage.
+    /// A torn end of the log among it.
     pub leftovers: Vec<String>,
 }
 
@@ -117,7 +118,7 @@ pub fn verify_on(files: &Arc<dyn Files>, progress: Progress<'_>) -> Result<Verif
         }
         None
     });
-    let Scanned { newest, records, bytes, next, damages, newer, .. } = scanned.map_err(cannot)?;
+    let Scanned { newest, records, bytes, next, damages, torn, newer, .. } = scanned.map_err(cannot)?;
     if let Some(newer) = newer {
         let message = format!(
             "disk store: cannot verify: {newer}; nothing was changed: use the version that wrote it, or a later one"
@@ -126,6 +127,7 @@ pub fn verify_on(files: &Arc<dyn Files>, progress: Progress<'_>) -> Result<Verif
     }
     (verified.segments, verified.records, verified.bytes) = (newest, records, bytes);
     verified.damages.extend(damages);
+    verified.leftovers.extend(torn.map(|torn| format!("{torn}; the next opening cuts it off")));
     if engine.is_none() && verified.damages.is_empty() {
         let what = "it was repaired once, and has no snapshot any more from which it could go on".to_owned();
         verified.damages.push(Damage { file: files.describe(""), bytes: None, what });
@@ -141,11 +143,10 @@ pub fn verify_on(files: &Arc<dyn Files>, progress: Progress<'_>) -> Result<Verif
     Ok(verified)
 }
 
-/// The names of snapshots and the digests of what is in them, by the record that comes next.
+/// The digests of snapshots with the names of their files, by the record that comes next.
 type Digests = BTreeMap<u64, (String, u64)>;
 
-/// The digests of all snapshots that are whole, with the names of their files, by the record that comes next; and the
-/// oldest of them.
+/// Reads all snapshots: those that are whole, and the oldest of them.
 fn read_snapshots(
     files: &Arc<dyn Files>,
     texts: &Arc<Texts>,

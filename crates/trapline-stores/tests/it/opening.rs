@@ -116,7 +116,7 @@ fn damage_in_the_middle_is_told_with_its_place_and_never_skipped() {
             change(&segment, damage as u64, &[bytes[damage] ^ 0x20]);
             let expected = format!(
                 "disk store: cannot open: PATH/segments/0000000001.segment is damaged at byte {at}: record {record} was on disk \
-                 and is not whole any more; nothing was changed: restore the folder from a copy, and look after the disk \
+                 and is not whole any more; nothing was changed: see what `verify` says, which can save the rest into a new folder, or restore a checkpoint \
                  (docs/manual/disk.md says more)"
             );
             assert_eq!(message(&folder), (ErrorKind::Corrupt, expected));

@@ -17,6 +17,9 @@ pub(super) struct Address<'a> {
     pub(super) is_named: bool,
 }
 
+/// The store that is meant where none is named.
+pub(super) const DEFAULT_STORE: &str = "disk:trapline-data";
+
 /// So many crawls are named where one is not there.
 const NAMED_MAX: usize = 10;
 
@@ -37,8 +40,12 @@ impl<'a> Address<'a> {
     /// Opens a store that is there.
     pub(super) fn store(self) -> Result<Arc<dyn Store>, String> {
         let url = self.url()?;
-        if let Some(path) = store_url::folder(url).filter(|path| is_nothing(Path::new(path))) {
-            return Err(format!("there is no store in `{path}`; {}", self.how_to_make(url)));
+        if let Some(path) = store_url::folder(url).ok().filter(|path| is_nothing(Path::new(path))) {
+            let meant = match self.store {
+                Some(_) => "",
+                None => ", which is meant where none is named; name yours with --store disk:PATH",
+            };
+            return Err(format!("there is no store in `{path}`{meant}; {}", self.how_to_make(url)));
         }
         store_url::share(url)
     }
@@ -88,8 +95,13 @@ impl<'a> Address<'a> {
                     .to_owned(),
             ),
             Some(url) => Ok(url),
-            None => Err("which store? Name it, such as --store disk:crawl for the folder `crawl`".to_owned()),
+            None => Ok(DEFAULT_STORE),
         }
+    }
+
+    /// The folder of the store, for what is done with folders. It need not be there.
+    pub(super) fn folder(self) -> Result<&'a Path, String> {
+        store_url::folder(self.url()?).map(Path::new)
     }
 }
 

@@ -45,6 +45,7 @@ impl Hold {
             ("process", json!(std::process::id())),
             ("durability", json!(store.durability().to_string())),
             ("log_position", json!(opened.log_position)),
+            ("snapshot", json!(opened.snapshot)),
             ("bytes_cut", json!(opened.bytes_cut)),
             ("took", json!(format_duration(opened.took))),
             ("crawls", json!(crawls.collect::<Vec<_>>())),

@@ -24,6 +24,11 @@ impl Output {
         Self { json, out: BufWriter::new(io::stdout()), failed: None, widths: Vec::new() }
     }
 
+    /// Whether programs read it.
+    pub(super) fn is_json(&self) -> bool {
+        self.json
+    }
+
     /// Whether nobody reads on.
     pub(super) fn is_closed(&self) -> bool {
         self.failed.is_some()

@@ -57,6 +57,7 @@ impl ShowStats {
                     "seen": found.seen,
                     "dead": found.dead,
                     "log_position": found.log_position,
+                    "snapshot": found.snapshot,
                     "bytes_cut": found.bytes_cut,
                     "took": format_duration(found.took),
                 }))),

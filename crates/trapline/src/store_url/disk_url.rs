@@ -1,37 +1,49 @@
-//! What stands behind `disk:` in a store's URL: the folder, and how safe an answer is to be.
+//! What stands behind `disk:` in a store's URL: the folder, how safe an answer is to be, and how much of the disk is left alone.
 
 use trapline_core::parse_duration;
 use trapline_stores::{DiskOptions, Durability};
 
+use super::size;
+
 /// A folder, and what was chosen for it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct DiskUrl<'a> {
     pub(super) path: &'a str,
     /// None: the default.
     pub(super) durability: Option<Durability>,
+    /// None: the default.
+    pub(super) min_free_disk: Option<u64>,
 }
 
 impl DiskUrl<'_> {
     pub(super) fn options(self) -> DiskOptions {
-        DiskOptions { durability: self.durability.unwrap_or_default(), ..DiskOptions::default() }
+        let usual = DiskOptions::default();
+        DiskOptions {
+            durability: self.durability.unwrap_or(usual.durability),
+            min_free_disk: self.min_free_disk.unwrap_or(usual.min_free_disk),
+            ..usual
+        }
     }
 }
 
-/// Reads `PATH` or `PATH?durability=NAME&period=DURATION`. Where a path has a `?` in it, one more behind it ends it.
+/// Reads `PATH` or `PATH?durability=NAME&period=DURATION&min_free_disk=BYTES`. Where a path has a `?` in it, one more behind it
+/// ends it.
 pub(super) fn parse(text: &str) -> Result<DiskUrl<'_>, String> {
     let (path, parameters) = text.rsplit_once('?').unwrap_or((text, ""));
     if path.is_empty() {
         return Err("write the folder behind it, such as `disk:crawl`".to_owned());
     }
-    let (mut durability, mut period) = (None, None);
+    let (mut durability, mut period, mut min_free_disk) = (None, None, None);
     for parameter in parameters.split('&').filter(|parameter| !parameter.is_empty()) {
         let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
         let place = match name {
             "durability" => &mut durability,
             "period" => &mut period,
+            "min_free_disk" => &mut min_free_disk,
             _ => {
                 return Err(format!(
-                    "`{name}` means nothing to it; behind the last `?` there can be `durability` and `period`"
+                    "`{name}` means nothing to it; behind the last `?` there can be `durability`, `period` and \
+                     `min_free_disk`"
                 ));
             }
         };
@@ -55,7 +67,9 @@ pub(super) fn parse(text: &str) -> Result<DiskUrl<'_>, String> {
             return Err(format!("`{other}` is no durability; there are `batch`, `interval` and `explicit`"));
         }
     };
-    Ok(DiskUrl { path, durability })
+    let min_free_disk =
+        min_free_disk.map(size::parse).transpose().map_err(|problem| format!("min_free_disk: {problem}"))?;
+    Ok(DiskUrl { path, durability, min_free_disk })
 }
 
 #[cfg(test)]
@@ -66,7 +80,9 @@ mod tests {
 
     #[test]
     fn durability_stands_behind_the_folder() {
-        let check = |text: &str, path, durability| assert_eq!(parse(text), Ok(DiskUrl { path, durability }));
+        let check = |text: &str, path, durability| {
+            assert_eq!(parse(text), Ok(DiskUrl { path, durability, min_free_disk: None }));
+        };
         check("a", "a", None);
         check("a?", "a", None);
         check("a?b?", "a?b", None);
@@ -75,6 +91,16 @@ mod tests {
         let interval = Some(Durability::Interval(Duration::from_millis(100)));
         check("a?durability=interval&period=100ms", "a", interval);
         check("a?period=100ms&durability=interval", "a", interval);
+    }
+
+    #[test]
+    fn so_much_of_the_disk_is_left_alone() {
+        let options = |text| parse(text).map(DiskUrl::options);
+        let usual = DiskOptions::default();
+        assert_eq!(options("a"), Ok(usual));
+        assert_eq!(options("a?min_free_disk=0"), Ok(DiskOptions { min_free_disk: 0, ..usual }));
+        let both = DiskOptions { min_free_disk: 2 << 30, durability: Durability::Explicit, ..usual };
+        assert_eq!(options("a?min_free_disk=2GiB&durability=explicit"), Ok(both));
     }
 
     #[test]
@@ -95,6 +121,15 @@ mod tests {
             "a?durability=interval&period=1",
             "`1` is not a duration: write digits and a unit (ms, s, m, h or d), such as 250ms or 2h, or plain 0",
         );
-        check("a?b", "`b` means nothing to it; behind the last `?` there can be `durability` and `period`");
+        check(
+            "a?b",
+            "`b` means nothing to it; behind the last `?` there can be `durability`, `period` and `min_free_disk`",
+        );
+        check("a?min_free_disk=1GiB&min_free_disk=1GiB", "`min_free_disk` is there twice");
+        check(
+            "a?min_free_disk=lots",
+            "min_free_disk: `lots` is not an amount of bytes: write digits and a unit (B, KiB, MiB, GiB or TiB), such as \
+             512MiB or 10GiB, or plain 0",
+        );
     }
 }

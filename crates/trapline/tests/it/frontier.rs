@@ -70,7 +70,7 @@ fn trouble_is_named_and_ends_with_2() {
     check(
         b"0 clam 1\n",
         &[],
-        "-: line 1: expected a verb (admit, claim, settle, steer, crawl, dead, forget, url, queue, restart or crash), found `clam`",
+        "-: line 1: expected a verb (admit, claim, settle, steer, crawl, dead, forget, url, page, queue, restart or crash), found `clam`",
     );
     check(b"0 claim 1\n\xff\xfe\n", &[], "-: line 2: expected text in UTF-8");
     check(

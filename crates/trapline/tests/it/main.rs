@@ -3,6 +3,7 @@
 mod demo;
 mod folder;
 mod frontier;
+mod keeping;
 mod operate;
 mod sharing;
 mod sim;

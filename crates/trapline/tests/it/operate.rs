@@ -263,12 +263,32 @@ fn what_is_not_there_is_told_and_not_made() {
     let crawls = ask(&folder, &["crawls"], "", 0);
     let told: Vec<_> = crawls.iter().map(|crawl| (&crawl["crawl"], &crawl["pending"])).collect();
     assert_eq!(told, [(&json!("default"), &json!(1)), (&json!("second"), &json!(2))]);
-    let output = Command::new(env!("CARGO_BIN_EXE_trapline")).args(["frontier", "stats"]).output().unwrap();
-    assert_eq!(
-        String::from_utf8_lossy(&output.stderr),
-        "trapline frontier stats: which store? Name it, such as --store disk:crawl for the folder `crawl`\n"
-    );
-    assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
+fn without_a_name_the_store_is_in_trapline_data() {
+    let folder = Folder::new("unnamed");
+    std::fs::create_dir(&folder.path).unwrap();
+    let run = |arguments: &[&str], input: &str| {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_trapline"))
+            .arg("frontier")
+            .args(arguments)
+            .current_dir(&folder.path)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the binary runs");
+        let _ = child.stdin.take().expect("it is piped").write_all(input.as_bytes());
+        let output = child.wait_with_output().expect("it ends");
+        (String::from_utf8_lossy(&output.stderr).into_owned(), output.status.code())
+    };
+    let message = "trapline frontier stats: there is no store in `trapline-data`, which is meant where none is named; name yours \
+                   with --store disk:PATH; `trapline frontier --store disk:trapline-data admit` makes it with its first URLs\n";
+    assert_eq!(run(&["stats"], ""), (message.to_owned(), Some(2)));
+    assert_eq!(run(&["admit"], "http://a.example/\n"), (String::new(), Some(0)));
+    assert_eq!(run(&["url", "http://a.example/"], ""), (String::new(), Some(0)));
+    assert!(folder.path.join("trapline-data/segments").is_dir());
 }
 
 #[test]

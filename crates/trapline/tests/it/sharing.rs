@@ -9,7 +9,7 @@ use crate::folder::Folder;
 use crate::operate::{ask, check_trouble, run, start};
 
 /// A child that does not outlive its test.
-struct Ended(Child);
+pub(crate) struct Ended(Child);
 
 impl Drop for Ended {
     fn drop(&mut self) {
@@ -19,7 +19,7 @@ impl Drop for Ended {
 }
 
 /// Starts `hold`, and waits until it serves: what it says then.
-fn hold(folder: &Folder, parameters: &str) -> (Ended, Value) {
+pub(crate) fn hold(folder: &Folder, parameters: &str) -> (Ended, Value) {
     let child = Command::new(env!("CARGO_BIN_EXE_trapline"))
         .args(["frontier", "--store", &format!("{}{parameters}", folder.url()), "hold", "--json"])
         .stdout(Stdio::piped())

@@ -5,8 +5,9 @@ use trapline_core::Timestamp;
 
 use super::parts::{MomentMessage, SpanMessage, entry, moment, read_moment, read_span, shifted};
 use super::{BadImage, parts};
-use crate::engine::crawl::{Crawl, Death, Grant, StoredNote};
+use crate::engine::crawl::{Crawl, Death, StoredNote};
 use crate::engine::jobs::{Job, Jobs, Task};
+use crate::engine::leases::Grant;
 use crate::engine::queues::QueueId;
 use crate::pattern::Pattern;
 use crate::report::{CrawlState, JobReport};
@@ -210,8 +211,8 @@ impl EndedJobMessage {
 
 impl CrawlMessage {
     pub(super) fn of(crawl: &Crawl) -> Self {
-        let lease = |(id, grant): (&u64, &Grant)| LeaseMessage {
-            id: *id,
+        let lease = |(id, grant): (u64, &Grant)| LeaseMessage {
+            id,
             entry: grant.entry.0,
             granted: grant.granted.as_millis(),
             deadline: moment(grant.deadline),

@@ -180,16 +180,13 @@ impl Engine {
             if frames.is_empty() {
                 return hash(&[digest, loose].map(u64::to_le_bytes).concat());
             }
-            for Frame(mut message) in frames {
+            for Frame(message) in frames {
                 // Which of its slots these have does not matter.
                 if let Some(Content::Mores(mores)) = &message.content {
                     for more in &mores.mores {
                         loose = loose.wrapping_add(hash(&more.encode_to_vec()));
                     }
                     continue;
-                }
-                if let Some(Content::Crawl(crawl)) = &mut message.content {
-                    crawl.leases.sort_unstable_by_key(|lease| lease.id);
                 }
                 digest = hash(&[&digest.to_le_bytes(), message.encode_to_vec().as_slice()].concat());
             }

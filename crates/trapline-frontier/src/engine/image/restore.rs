@@ -268,8 +268,8 @@ impl Restored {
         for id in (0..crawl.urls.slots()).map(EntryId).filter(|id| waits(crawl.urls.state(*id))) {
             crawl.timers.set(crawl.urls.more(id).due, Event::Due(id));
         }
-        for (lease, grant) in &crawl.leases {
-            crawl.timers.set(crawl.expiry_of(grant.deadline), Event::Expiry(*lease));
+        for (lease, grant) in crawl.leases.iter() {
+            crawl.timers.set(crawl.expiry_of(grant.deadline), Event::Expiry(lease));
         }
         crawl.period_timer = self.message.period_timer.map(Moment::from);
         if let Some(moment) = crawl.period_timer {

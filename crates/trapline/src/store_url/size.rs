@@ -1,0 +1,63 @@
+//! Amounts of bytes as people write them: `512MiB`, `10GiB`, plain `0`.
+
+/// Units by name, the largest first.
+const UNITS: [(&str, u64); 5] =
+    [("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1)];
+
+/// Reads an amount of bytes. Units may be written in any case; one is needed, but for 0.
+pub(super) fn parse(text: &str) -> Result<u64, String> {
+    let wrong = || {
+        format!(
+            "`{text}` is not an amount of bytes: write digits and a unit (B, KiB, MiB, GiB or TiB), such as 512MiB or 10GiB, or \
+             plain 0"
+        )
+    };
+    let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    let (number, unit) = text.split_at(digits);
+    if number.is_empty() {
+        return Err(wrong());
+    }
+    let unit = match UNITS.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit)) {
+        Some((_, bytes)) => *bytes,
+        None if unit.is_empty() && number.bytes().all(|digit| digit == b'0') => 1,
+        None => return Err(wrong()),
+    };
+    let bytes = number.parse().ok().and_then(|number: u64| number.checked_mul(unit));
+    bytes.ok_or_else(|| format!("`{text}` is more bytes than can be counted"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_have_units() {
+        for (text, bytes) in [
+            ("0", 0),
+            ("0GiB", 0),
+            ("100B", 100),
+            ("64KiB", 65_536),
+            ("512MiB", 512 << 20),
+            ("512mib", 512 << 20),
+            ("10GiB", 10 << 30),
+            ("2TiB", 2 << 40),
+            ("18446744073709551615B", u64::MAX),
+        ] {
+            assert_eq!(parse(text), Ok(bytes), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_amount_is_told() {
+        for text in ["", "1", "GiB", "-1GiB", "1.5GiB", "1GB", "1 GiB", "1G", "1GiBs", "٣GiB"] {
+            let message = format!(
+                "`{text}` is not an amount of bytes: write digits and a unit (B, KiB, MiB, GiB or TiB), such as 512MiB or \
+                 10GiB, or plain 0"
+            );
+            assert_eq!(parse(text), Err(message));
+        }
+        for text in ["18446744073709551616B", "99999999999TiB"] {
+            assert_eq!(parse(text), Err(format!("`{text}` is more bytes than can be counted")));
+        }
+    }
+}
