@@ -75,6 +75,8 @@ impl Crawl {
             let entries: Vec<_> =
                 queues.iter().filter_map(|queue| self.queues[*queue].order.likely()).collect();
             self.urls.touch(&entries);
+            // Those behind them become the first of their queues.
+            self.urls.touch(&self.urls.behind(&entries));
         }
     }
 

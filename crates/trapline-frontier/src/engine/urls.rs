@@ -496,6 +496,12 @@ impl Urls {
         std::hint::black_box(seen);
     }
 
+    /// Whoever stands right behind these in their queues' lanes.
+    pub(super) fn behind(&self, entries: &[EntryId]) -> Vec<EntryId> {
+        let live = entries.iter().filter(|id| self[**id].live != NO_LIVE);
+        live.filter_map(|id| self.live(*id).after.some()).collect()
+    }
+
     /// Adds how much memory they take.
     pub(super) fn weigh(&self, memory: &mut Memory) {
         memory.seen += self.seen.bytes() as u64;

@@ -51,7 +51,7 @@ struct Present {
 }
 
 /// So many bytes are read at first: nearly always enough.
-const READ_AT_FIRST: usize = 512;
+const READ_AT_FIRST: usize = 192;
 
 /// So many files are kept open at most.
 const OPEN_MAX: usize = 256;
