@@ -2,7 +2,12 @@
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
+use trapline_frontier::{ErrorKind, StoreError};
+
 use super::Shared;
+use super::log::Position;
+use super::snapshot;
+use super::trouble::stopped;
 
 /// Tells the keeper that there may be something to do.
 #[derive(Default)]
@@ -53,6 +58,104 @@ pub(crate) fn run(shared: &Shared) {
         if shared.wants_snapshot() {
             // Nothing is lost if it fails; it is tried again when the log has grown by as much once more.
             let _ = shared.take_snapshot();
+        }
+    }
+}
+
+impl Shared {
+    /// The segment that is to be made ahead of time.
+    fn wants_ahead(&self) -> Option<(u64, u64)> {
+        let inner = self.inner("look ahead").ok()?;
+        inner.log.wants_ahead().filter(|(_, size)| inner.log.can_spare(*size))
+    }
+
+    fn wants_snapshot(&self) -> bool {
+        self.inner("look ahead").is_ok_and(|inner| inner.unsaved >= inner.enough)
+    }
+
+    /// Takes a snapshot, and says up to which record it goes.
+    pub(super) fn take_snapshot(&self) -> Result<u64, StoreError> {
+        const ATTEMPTED: &str = "take a snapshot";
+        let mut snapshots = self.snapshots.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut inner = self.inner(ATTEMPTED)?;
+        if let Some(failure) = self.commit.failure() {
+            return Err(stopped(ATTEMPTED, &failure));
+        }
+        let (store, position) = (inner.log.store(), inner.log.position());
+        if position.next == snapshots.next {
+            // Nothing has happened since the latest, whose place it would take: perhaps all that a repaired store can go on from.
+            return Ok(position.next - 1);
+        }
+        inner.engine.begin_image();
+        let unsaved = std::mem::take(&mut inner.unsaved);
+        drop(inner);
+        let name = snapshot::name(position.next);
+        let taken = self.write_snapshot(store, position);
+        let mut inner = self.inner(ATTEMPTED)?;
+        match taken {
+            Ok(bytes) => {
+                inner.enough = self.snapshot_bytes.max(bytes / 2);
+                drop(inner);
+                snapshots.next = position.next;
+                self.drop_old_snapshots(position.next);
+                Ok(position.next - 1)
+            }
+            Err(trouble) => {
+                inner.engine.drop_image();
+                // It is tried again when there is as much once more.
+                inner.unsaved += unsaved;
+                inner.enough = inner.unsaved.saturating_add(self.snapshot_bytes);
+                drop(inner);
+                let _ = self.files.remove(&name);
+                Err(trouble)
+            }
+        }
+    }
+
+    fn write_snapshot(&self, store: u128, position: Position) -> Result<u64, StoreError> {
+        const ATTEMPTED: &str = "take a snapshot";
+        let failed = |error| {
+            let file = self.files.describe(&snapshot::name(position.next));
+            let message = format!(
+                "disk store: cannot take a snapshot in {file}: {error}; nothing is lost, but opening will take longer"
+            );
+            StoreError::new(ErrorKind::Unavailable, message)
+        };
+        let mut writer = snapshot::Writer::begin(&*self.files, store, position).map_err(failed)?;
+        if self.planted.misplaces_snapshots() {
+            let position = self.inner(ATTEMPTED)?.log.position();
+            writer = snapshot::Writer::begin(&*self.files, store, position).map_err(failed)?;
+        }
+        let mut last = None;
+        loop {
+            let frames = self.inner(ATTEMPTED)?.engine.next_frames();
+            if frames.is_empty() {
+                break;
+            }
+            for frame in frames {
+                if let Some(before) = last.replace(frame) {
+                    writer.frame(&before.encode()).map_err(failed)?;
+                }
+            }
+        }
+        // What a snapshot says must be in the log for certain, where its requests are, before it counts.
+        self.commit.sync().map_err(|failure| stopped(ATTEMPTED, &failure))?;
+        if let Some(last) = last {
+            writer.frame(&last.encode()).map_err(failed)?;
+        }
+        writer.finish(&*self.files).map_err(failed)
+    }
+
+    /// Keeps this snapshot and the one before it, should this one turn out to be damaged.
+    fn drop_old_snapshots(&self, newest: u64) {
+        let Ok(names) = self.files.list() else { return };
+        let mut older: Vec<u64> = names.iter().filter_map(|name| snapshot::number_of(name)).collect();
+        older.retain(|number| *number < newest);
+        older.sort_unstable();
+        older.pop();
+        for number in older {
+            // One that stays does no harm, and goes with the next.
+            let _ = self.files.remove(&snapshot::name(number));
         }
     }
 }

@@ -28,6 +28,7 @@ mod segment;
 mod snapshot;
 mod socket;
 mod texts;
+mod trouble;
 mod verify;
 
 use std::collections::BTreeMap;
@@ -51,6 +52,7 @@ use log::{Ahead, Log, NoRoom, Sizes, Urgency};
 use message::logged::{self, Which};
 use record::Draft;
 use texts::Texts;
+use trouble::{no_room, stopped, unreadable, unsure};
 
 use crate::planted::Planted;
 
@@ -321,7 +323,7 @@ impl DiskStore {
         if let Some(failure) = commit.failure() {
             return Err(stopped(attempted, &failure));
         }
-        log.make_room(bound, urgency, commit).map_err(|trouble| self.no_room(attempted, trouble))?;
+        log.make_room(bound, urgency, commit).map_err(|trouble| self.note(attempted, &trouble))?;
         let position = log.position();
         texts.begin(texts::place(position.segment, position.at));
         let done = verb(engine);
@@ -378,34 +380,12 @@ impl DiskStore {
         appended
     }
 
-    fn no_room(&self, attempted: &str, trouble: NoRoom) -> StoreError {
-        match trouble {
-            NoRoom::Failed(failure) => {
-                self.shared.commit.fail(failure.clone());
-                stopped(attempted, &failure)
-            }
-            NoRoom::Spared { needed, free, kept } => {
-                let [needed, free, kept] =
-                    [needed, free, kept].map(|bytes| bytes as f64 / f64::from(1 << 20));
-                let needed =
-                    if needed > 0.0 { format!(", and {needed:.0} MiB are needed") } else { String::new() };
-                StoreError::new(
-                    ErrorKind::Full,
-                    format!(
-                        "disk store: cannot {attempted}: the disk has {free:.1} MiB left, {kept:.0} MiB are to be left alone \
-                         (min_free_disk){needed}; nothing was done and nothing is lost, what is there can still be claimed and \
-                         settled: free some space, then try again"
-                    ),
-                )
-            }
-            NoRoom::Refused { file, error } => StoreError::new(
-                ErrorKind::Full,
-                format!(
-                    "disk store: cannot {attempted}: cannot make room for more in {file}: {error}; nothing was done and \
-                     nothing is lost: free some space, then try again"
-                ),
-            ),
+    /// There is no room for a record. If that is for good, nothing is promised any more.
+    fn note(&self, attempted: &str, trouble: &NoRoom) -> StoreError {
+        if let NoRoom::Failed(failure) = trouble {
+            self.shared.commit.fail(failure.clone());
         }
+        no_room(attempted, trouble)
     }
 
     /// Waits for a record as long as the durability asks for.
@@ -448,7 +428,7 @@ impl DiskStore {
             match inner.log.make_room(draft.len(), Urgency::Question, commit) {
                 Ok(()) => drop(self.append(&mut inner, &mut draft, answers::NOTHING)),
                 Err(NoRoom::Failed(failure)) => commit.fail(failure),
-                Err(refused) => return Err(self.no_room(attempted, refused)),
+                Err(refused) => return Err(no_room(attempted, &refused)),
             }
         }
         // Whatever the time, a job that is under way takes a step.
@@ -491,102 +471,6 @@ impl Shared {
             return Err(StoreError::new(ErrorKind::Unavailable, message));
         }
         Ok(inner)
-    }
-
-    /// The segment that is to be made ahead of time.
-    fn wants_ahead(&self) -> Option<(u64, u64)> {
-        let inner = self.inner("look ahead").ok()?;
-        inner.log.wants_ahead().filter(|(_, size)| inner.log.can_spare(*size))
-    }
-
-    fn wants_snapshot(&self) -> bool {
-        self.inner("look ahead").is_ok_and(|inner| inner.unsaved >= inner.enough)
-    }
-
-    /// Takes a snapshot, and says up to which record it goes.
-    fn take_snapshot(&self) -> Result<u64, StoreError> {
-        const ATTEMPTED: &str = "take a snapshot";
-        let mut snapshots = self.snapshots.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut inner = self.inner(ATTEMPTED)?;
-        if let Some(failure) = self.commit.failure() {
-            return Err(stopped(ATTEMPTED, &failure));
-        }
-        let (store, position) = (inner.log.store(), inner.log.position());
-        if position.next == snapshots.next {
-            // Nothing has happened since the latest, whose place it would take: perhaps all that a repaired store can go on from.
-            return Ok(position.next - 1);
-        }
-        inner.engine.begin_image();
-        let unsaved = std::mem::take(&mut inner.unsaved);
-        drop(inner);
-        let name = snapshot::name(position.next);
-        let taken = self.write_snapshot(store, position);
-        let mut inner = self.inner(ATTEMPTED)?;
-        match taken {
-            Ok(bytes) => {
-                inner.enough = self.snapshot_bytes.max(bytes / 2);
-                drop(inner);
-                snapshots.next = position.next;
-                self.drop_old_snapshots(position.next);
-                Ok(position.next - 1)
-            }
-            Err(trouble) => {
-                inner.engine.drop_image();
-                // It is tried again when there is as much once more.
-                inner.unsaved += unsaved;
-                inner.enough = inner.unsaved.saturating_add(self.snapshot_bytes);
-                drop(inner);
-                let _ = self.files.remove(&name);
-                Err(trouble)
-            }
-        }
-    }
-
-    fn write_snapshot(&self, store: u128, position: log::Position) -> Result<u64, StoreError> {
-        const ATTEMPTED: &str = "take a snapshot";
-        let failed = |error| {
-            let file = self.files.describe(&snapshot::name(position.next));
-            let message = format!(
-                "disk store: cannot take a snapshot in {file}: {error}; nothing is lost, but opening will take longer"
-            );
-            StoreError::new(ErrorKind::Unavailable, message)
-        };
-        let mut writer = snapshot::Writer::begin(&*self.files, store, position).map_err(failed)?;
-        if self.planted.misplaces_snapshots() {
-            let position = self.inner(ATTEMPTED)?.log.position();
-            writer = snapshot::Writer::begin(&*self.files, store, position).map_err(failed)?;
-        }
-        let mut last = None;
-        loop {
-            let frames = self.inner(ATTEMPTED)?.engine.next_frames();
-            if frames.is_empty() {
-                break;
-            }
-            for frame in frames {
-                if let Some(before) = last.replace(frame) {
-                    writer.frame(&before.encode()).map_err(failed)?;
-                }
-            }
-        }
-        // What a snapshot says must be in the log for certain, where its requests are, before it counts.
-        self.commit.sync().map_err(|failure| stopped(ATTEMPTED, &failure))?;
-        if let Some(last) = last {
-            writer.frame(&last.encode()).map_err(failed)?;
-        }
-        writer.finish(&*self.files).map_err(failed)
-    }
-
-    /// Keeps this snapshot and the one before it, should this one turn out to be damaged.
-    fn drop_old_snapshots(&self, newest: u64) {
-        let Ok(names) = self.files.list() else { return };
-        let mut older: Vec<u64> = names.iter().filter_map(|name| snapshot::number_of(name)).collect();
-        older.retain(|number| *number < newest);
-        older.sort_unstable();
-        older.pop();
-        for number in older {
-            // One that stays does no harm, and goes with the next.
-            let _ = self.files.remove(&snapshot::name(number));
-        }
     }
 }
 
@@ -736,37 +620,4 @@ fn draw_number() -> u128 {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).expect("the operating system has randomness");
     u128::from_le_bytes(bytes)
-}
-
-/// Nothing was done, and nothing will be.
-fn stopped(attempted: &str, failure: &Failure) -> StoreError {
-    StoreError::new(
-        ErrorKind::Corrupt,
-        format!(
-            "disk store: cannot {attempted}: {failure}, so nothing more is promised; what was answered before is safe, and \
-             questions are still answered: look after the disk, then open the store again"
-        ),
-    )
-}
-
-/// It was done in memory, and may or may not be on disk.
-fn unsure(attempted: &str, failure: &Failure) -> StoreError {
-    StoreError::new(
-        ErrorKind::Corrupt,
-        format!(
-            "disk store: cannot {attempted} for certain: {failure}; whether this batch is there will be seen when the store \
-             is opened again, whole or not at all: look after the disk, then open it and try again"
-        ),
-    )
-}
-
-/// Something that the answer needs cannot be read.
-fn unreadable(attempted: &str, failure: &Failure) -> StoreError {
-    StoreError::new(
-        ErrorKind::Corrupt,
-        format!(
-            "disk store: cannot {attempted}: {failure}; the rest of the store is not harmed: look after the disk, and see what \
-             `verify` says (docs/manual/disk.md)"
-        ),
-    )
 }
