@@ -196,9 +196,14 @@ fn copy_files(from: &Path, to: &Path, copier: Copier) -> io::Result<()> {
 
 /// Whether a segment is more than made ahead of time.
 fn has_header(folder: &Path, number: u64) -> bool {
+    header(&folder.join(Segment::name(number))).is_some()
+}
+
+/// What a segment's file says of itself.
+fn header(file: &Path) -> Option<Segment> {
     let mut header = [0; HEADER as usize];
-    let file = File::open(folder.join(Segment::name(number)));
-    file.is_ok_and(|mut file| file.read_exact(&mut header).is_ok()) && Segment::read(&header).is_ok()
+    File::open(file).ok()?.read_exact(&mut header).ok()?;
+    Segment::read(&header).ok()
 }
 
 /// Gives a file that does not change any more a second name; where that cannot be, copies it.
@@ -217,9 +222,10 @@ fn duplicate(source: &Path, copy: &Path) -> io::Result<()> {
 
 /// Copies the records of a segment that are whole. Somebody may be writing behind them.
 fn copy_whole(source: &Path, copy: &Path) -> io::Result<()> {
-    let (bytes, end) = scan::read_newest(|| fs::read(source))?;
+    let seal = header(source).map(|segment| segment.seal()).unwrap_or_default();
+    let (bytes, end) = scan::read_newest(|| fs::read(source), seal)?;
     // Without this, what stands behind the damage would be left out without a word.
-    if scan::has_record(&bytes, end) {
+    if scan::has_record(&bytes, end, seal) {
         let why = format!("{} is damaged at byte {end}; `verify` says more", source.display());
         return Err(io::Error::other(why));
     }

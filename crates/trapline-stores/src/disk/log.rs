@@ -114,7 +114,8 @@ impl Ahead {
 
 impl Sizes {
     pub(crate) fn of(options: &DiskOptions) -> Self {
-        let segment_bytes = options.segment_bytes.max(DiskOptions::SEGMENT_BYTES_MIN);
+        let segment_bytes =
+            options.segment_bytes.clamp(DiskOptions::SEGMENT_BYTES_MIN, DiskOptions::SEGMENT_BYTES_MAX);
         Self { segment_bytes, min_free_disk: options.min_free_disk }
     }
 
@@ -256,7 +257,7 @@ impl Log {
     /// Writes a record for which room was made, and says its number.
     pub(crate) fn append(&mut self, draft: &mut Draft, synced: u64, answers: u64) -> Result<u64, Failure> {
         let sequence = self.next;
-        let bytes = draft.finish(sequence, synced, answers);
+        let bytes = draft.finish(self.segment.seal(), sequence, synced, answers);
         if self.at + bytes.len() as u64 > self.size {
             let error = io::Error::other("a record is larger than was thought; please report this bug");
             return Err(Failure::new("writing to", &self.name(), &error));

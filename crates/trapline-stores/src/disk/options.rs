@@ -34,7 +34,7 @@ pub struct DiskOptions {
     /// When an answer is safe. Defaults to [`Durability::Batch`].
     pub durability: Durability,
     /// How large the files of the log are made, but for the first ones, which are smaller; a batch that is larger gets one
-    /// of its own. At least 64 KiB. Defaults to 64 MiB.
+    /// of its own. At least 64 KiB, at most 2 GiB. Defaults to 64 MiB.
     pub segment_bytes: u64,
     /// A snapshot is taken when the log has grown by so much since the last one, and by half of what that one took.
     /// Defaults to 64 MiB.
@@ -50,6 +50,9 @@ pub struct DiskOptions {
 impl DiskOptions {
     /// Smaller segments than this are made this large.
     pub const SEGMENT_BYTES_MIN: u64 = 64 << 10;
+
+    /// Larger segments than this are made this large.
+    pub const SEGMENT_BYTES_MAX: u64 = 2 << 30;
 }
 
 impl Default for DiskOptions {

@@ -8,13 +8,15 @@
 //!  8  u64  sequence number, from 1, without gaps over all segments
 //! 16  u64  up to which sequence number everything was known to be on disk when this was written
 //! 24  u64  what the command answered, as a number
-//! 32  u64  checksum: xxh3 of the 32 bytes above, seeded with the xxh3 of the body
+//! 32  u64  checksum: xxh3 of the 32 bytes above, seeded with the xxh3 of the body, that seeded with the xxh3 of the store's number
 //! 40       the body: u32, the length of the texts in it; the texts (see `texts.rs`); the message (see `message.rs`)
 //! ```
 //!
 //! All numbers are little-endian.
 
-use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use super::segment::Seal;
 
 /// Bytes before the body.
 pub(crate) const HEADER: usize = 40;
@@ -58,9 +60,9 @@ impl Draft {
     }
 
     /// The whole record.
-    pub(crate) fn finish(&mut self, sequence: u64, synced: u64, answers: u64) -> &[u8] {
+    pub(crate) fn finish(&mut self, seal: Seal, sequence: u64, synced: u64, answers: u64) -> &[u8] {
         let length = u32::try_from(self.bytes.len() - HEADER).expect("batches above the limit were refused");
-        let body_hash = xxh3_64(&self.bytes[HEADER..]);
+        let body_hash = xxh3_64_with_seed(&self.bytes[HEADER..], seal.0);
         let header = &mut self.bytes[..HEADER];
         header[0..4].copy_from_slice(&length.to_le_bytes());
         header[4] = COMMAND;
@@ -109,7 +111,7 @@ pub(crate) enum Found<'a> {
 }
 
 /// What stands at the beginning of these bytes, which go on to the end of the segment.
-pub(crate) fn read(bytes: &[u8]) -> Found<'_> {
+pub(crate) fn read(bytes: &[u8], seal: Seal) -> Found<'_> {
     let Some(header) = bytes.get(..HEADER) else {
         return if bytes.iter().all(|byte| *byte == 0) { Found::Blank } else { Found::Broken };
     };
@@ -119,7 +121,7 @@ pub(crate) fn read(bytes: &[u8]) -> Found<'_> {
     let number = |at: usize| u64::from_le_bytes(header[at..at + 8].try_into().expect("eight bytes"));
     let length = u32::from_le_bytes(header[..4].try_into().expect("four bytes")) as usize;
     let Some(body) = bytes[HEADER..].get(..length) else { return Found::Broken };
-    if xxh3_64_with_seed(&header[..32], xxh3_64(body)) != number(32) {
+    if xxh3_64_with_seed(&header[..32], xxh3_64_with_seed(body, seal.0)) != number(32) {
         return Found::Broken;
     }
     if header[4] != COMMAND || header[5] != VERSION {
@@ -129,13 +131,13 @@ pub(crate) fn read(bytes: &[u8]) -> Found<'_> {
 }
 
 /// The first whole record in these bytes that has this number or a later one: where it is, and its number.
-pub(crate) fn find(bytes: &[u8], from: u64) -> Option<(usize, u64)> {
+pub(crate) fn find(bytes: &[u8], from: u64, seal: Seal) -> Option<(usize, u64)> {
     (0..bytes.len()).find_map(|at| {
         let header = bytes[at..].get(..HEADER)?;
         let number = |at: usize| u64::from_le_bytes(header[at..at + 8].try_into().expect("eight bytes"));
         let likely =
             header[4] == COMMAND && header[6..8] == [0, 0] && number(8) > number(16) && number(8) >= from;
-        match likely.then(|| read(&bytes[at..])) {
+        match likely.then(|| read(&bytes[at..], seal)) {
             Some(Found::Record(record)) => Some((at, record.sequence)),
             _ => None,
         }
@@ -144,13 +146,13 @@ pub(crate) fn find(bytes: &[u8], from: u64) -> Option<(usize, u64)> {
 
 /// Looks for a whole record anywhere in these bytes that was written when `sequence` was already on disk. It proves that
 /// what is broken before it was whole once.
-pub(crate) fn proves_damage(bytes: &[u8], sequence: u64) -> bool {
+pub(crate) fn proves_damage(bytes: &[u8], sequence: u64, seal: Seal) -> bool {
     let mut at = 0;
     while let Some(header) = bytes[at..].get(..HEADER) {
         let number = |at: usize| u64::from_le_bytes(header[at..at + 8].try_into().expect("eight bytes"));
         // Cheap to look at, and rarely so by chance; only then is a checksum computed.
         let likely = header[4] == COMMAND && header[6..8] == [0, 0] && number(8) > number(16);
-        if likely && number(16) >= sequence && matches!(read(&bytes[at..]), Found::Record(_)) {
+        if likely && number(16) >= sequence && matches!(read(&bytes[at..], seal), Found::Record(_)) {
             return true;
         }
         at += 1;
@@ -162,9 +164,11 @@ pub(crate) fn proves_damage(bytes: &[u8], sequence: u64) -> bool {
 mod tests {
     use super::*;
 
+    const SEAL: Seal = Seal(77);
+
     fn record(sequence: u64, synced: u64, body: &[u8]) -> Vec<u8> {
         let mut draft = Draft { bytes: [&[0; HEADER], body].concat() };
-        draft.finish(sequence, synced, 77).to_vec()
+        draft.finish(SEAL, sequence, synced, 77).to_vec()
     }
 
     /// These bytes are in logs: if this test fails, the change is wrong, not the test.
@@ -176,21 +180,21 @@ mod tests {
     }
 
     const LAYOUT: &str =
-        "0400000001010000030000000000000002000000000000004d000000000000002a6922adca61166f626f6479";
+        "0400000001010000030000000000000002000000000000004d0000000000000064c95b977e153415626f6479";
 
     #[test]
     fn a_record_comes_back_and_nothing_else_passes_for_one() {
         let bytes = record(3, 2, b"body");
         let expected = Record { sequence: 3, synced: 2, answers: 77, body: b"body" };
-        assert_eq!(read(&bytes), Found::Record(expected));
-        assert_eq!(read(&[bytes.as_slice(), &[1, 2, 3]].concat()), Found::Record(expected));
+        assert_eq!(read(&bytes, SEAL), Found::Record(expected));
+        assert_eq!(read(&[bytes.as_slice(), &[1, 2, 3]].concat(), SEAL), Found::Record(expected));
         for bit in 0..bytes.len() * 8 {
             let mut bad = bytes.clone();
             bad[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(read(&bad), Found::Broken, "bit {bit}");
+            assert_eq!(read(&bad, SEAL), Found::Broken, "bit {bit}");
         }
         for cut in 1..bytes.len() {
-            assert_eq!(read(&bytes[..cut]), Found::Broken, "cut at {cut}");
+            assert_eq!(read(&bytes[..cut], SEAL), Found::Broken, "cut at {cut}");
         }
     }
 
@@ -201,8 +205,8 @@ mod tests {
             bytes.extend_from_slice(b" moremessage");
             5
         });
-        let bytes = draft.finish(1, 0, 0).to_vec();
-        let Found::Record(record) = read(&bytes) else { panic!("it is whole") };
+        let bytes = draft.finish(SEAL, 1, 0, 0).to_vec();
+        let Found::Record(record) = read(&bytes, SEAL) else { panic!("it is whole") };
         assert_eq!(record.parts(), Some((b"texts more".as_slice(), b"message".as_slice())));
         let lying = Record { body: &[9, 0, 0, 0, 1], ..record };
         assert_eq!(lying.parts(), None);
@@ -212,7 +216,7 @@ mod tests {
     #[test]
     fn zeros_are_blank_at_any_length() {
         for length in [0, 1, HEADER - 1, HEADER, 1000] {
-            assert_eq!(read(&vec![0; length]), Found::Blank);
+            assert_eq!(read(&vec![0; length], SEAL), Found::Blank);
         }
     }
 
@@ -220,9 +224,9 @@ mod tests {
     fn a_kind_nobody_knows_is_newer() {
         let mut bytes = record(3, 2, b"body");
         bytes[5] = VERSION + 1;
-        let checksum = xxh3_64_with_seed(&bytes[..32], xxh3_64(b"body"));
+        let checksum = xxh3_64_with_seed(&bytes[..32], xxh3_64_with_seed(b"body", SEAL.0));
         bytes[32..40].copy_from_slice(&checksum.to_le_bytes());
-        assert_eq!(read(&bytes), Found::Newer);
+        assert_eq!(read(&bytes, SEAL), Found::Newer);
     }
 
     #[test]
@@ -230,9 +234,20 @@ mod tests {
         let mut bytes = vec![9; 123];
         bytes.extend(record(7, 5, b"later"));
         bytes.extend([0; 50]);
-        assert!(proves_damage(&bytes, 4) && proves_damage(&bytes, 5));
-        assert!(!proves_damage(&bytes, 6));
+        assert!(proves_damage(&bytes, 4, SEAL) && proves_damage(&bytes, 5, SEAL));
+        assert!(!proves_damage(&bytes, 6, SEAL));
         bytes[130] ^= 1;
-        assert!(!proves_damage(&bytes, 4));
+        assert!(!proves_damage(&bytes, 4, SEAL));
+    }
+
+    /// A page may have anything in it, but it does not know the store's number.
+    #[test]
+    fn a_record_of_another_store_is_none() {
+        let bytes = record(7, 5, b"forged");
+        let other = Seal::of(3);
+        assert_eq!(read(&bytes, other), Found::Broken);
+        assert_eq!(find(&bytes, 1, other), None);
+        assert!(!proves_damage(&bytes, 4, other));
+        assert_eq!(find(&bytes, 1, SEAL), Some((0, 7)));
     }
 }

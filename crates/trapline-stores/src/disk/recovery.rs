@@ -228,7 +228,7 @@ impl Replay<'_> {
                     end.at, from.next, from.at
                 )));
             }
-            match record::read(rest) {
+            match record::read(rest, segment.seal()) {
                 Found::Record(record) if record.sequence == expected => {
                     if expected >= self.next {
                         self.replay(&record, (number, &name, end.at))?;
@@ -247,7 +247,7 @@ impl Replay<'_> {
                 // What a snapshot has seen was on disk before it was.
                 _ if expected < self.next => return Err(self.damaged_record(&name, end.at, expected)),
                 Found::Blank if rest.iter().all(|byte| *byte == 0) => {}
-                _ if is_newest && !record::proves_damage(rest, self.next) => {}
+                _ if is_newest && !record::proves_damage(rest, self.next, segment.seal()) => {}
                 _ => return Err(self.damaged_record(&name, end.at, expected)),
             }
             end.bytes = bytes;

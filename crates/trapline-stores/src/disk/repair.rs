@@ -212,6 +212,12 @@ fn write(
     let segments = to.join(folder::SEGMENTS);
     fs::create_dir_all(&segments)?;
     let copy: Arc<dyn Files> = Arc::new(super::files::Folder::new(&segments));
+    // This one first: without those before it nobody can take a folder that was left half-way for a store.
+    let segment = Segment { store, number: position.segment, first: position.next, is_origin: true };
+    let file = copy.create(&Segment::name(segment.number), NEW_SEGMENT_BYTES)?;
+    file.write(0, &segment.header())?;
+    file.sync()?;
+    copy.sync_folder()?;
     for number in 1..position.segment {
         let name = Segment::name(number);
         // One that is missing is made, so that the others keep their places; nothing is read in it.
@@ -220,10 +226,6 @@ fn write(
         file.write(0, &bytes)?;
         file.sync()?;
     }
-    let segment = Segment { store, number: position.segment, first: position.next, is_origin: true };
-    let file = copy.create(&Segment::name(segment.number), NEW_SEGMENT_BYTES)?;
-    file.write(0, &segment.header())?;
-    file.sync()?;
     let mut writer = Writer::begin(&*copy, store, position)?;
     engine.begin_image();
     loop {
@@ -236,7 +238,8 @@ fn write(
         }
     }
     writer.finish(&*copy)?;
-    sync_folder(to)
+    sync_folder(to)?;
+    to.canonicalize()?.parent().map_or(Ok(()), sync_folder)
 }
 
 /// How large the segment for what is to come is made.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::files::{Files, LogFile};
 use super::record::{self, Found, Record};
-use super::segment::{BadHeader, FORMAT, HEADER, Segment};
+use super::segment::{BadHeader, FORMAT, HEADER, Seal, Segment};
 
 /// Something that was whole once and is not any more.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,7 +72,8 @@ pub(crate) fn scan(
 ) -> io::Result<Scanned> {
     let mut numbers: Vec<u64> = files.list()?.iter().filter_map(|name| Segment::number_of(name)).collect();
     numbers.sort_unstable();
-    let mut scanned = Scanned { next: 1, ..Scanned::default() };
+    let mut scanned = Scanned { next: 1, store: store_of(files, &numbers)?, ..Scanned::default() };
+    let seal = scanned.store.map(Seal::of).unwrap_or_default();
     // Where the log ends is in the segment before one that was made ahead of time.
     let newest = match numbers.last() {
         Some(last) if begun(files, *last)?.is_some() => last - 1,
@@ -89,10 +90,21 @@ pub(crate) fn scan(
             continue;
         }
         let opened = files.open(&name)?;
-        let bytes = if number == newest { read_newest(|| opened.read())?.0 } else { opened.read()? };
+        let bytes = if number == newest { read_newest(|| opened.read(), seal)?.0 } else { opened.read()? };
         scanned.segment(&bytes, (number, &file), number == newest, &mut visit);
     }
     Ok(scanned)
+}
+
+/// The number of the store, as the first segment says that has a header.
+fn store_of(files: &dyn Files, numbers: &[u64]) -> io::Result<Option<u128>> {
+    for number in numbers {
+        let header = files.open(&Segment::name(*number))?.read_at(0, HEADER as usize)?;
+        if let Ok(segment) = Segment::read(&header) {
+            return Ok(Some(segment.store));
+        }
+    }
+    Ok(None)
 }
 
 /// A segment that was only begun, or made ahead of time: it has no header yet, and nothing else.
@@ -121,12 +133,15 @@ pub(crate) fn begun(files: &dyn Files, number: u64) -> io::Result<Option<Begun>>
 ///
 /// What was written while it was read may look broken with something whole behind it. Read once more, it is whole; what
 /// is damaged is not.
-pub(crate) fn read_newest(read: impl Fn() -> io::Result<Vec<u8>>) -> io::Result<(Vec<u8>, usize)> {
+pub(crate) fn read_newest(
+    read: impl Fn() -> io::Result<Vec<u8>>,
+    seal: Seal,
+) -> io::Result<(Vec<u8>, usize)> {
     let mut bytes = read()?;
-    let mut end = whole_until(&bytes, HEADER as usize);
-    while has_record(&bytes, end) {
+    let mut end = whole_until(&bytes, HEADER as usize, seal);
+    while has_record(&bytes, end, seal) {
         let again = read()?;
-        let further = whole_until(&again, end);
+        let further = whole_until(&again, end, seal);
         let is_damaged = further == end;
         (bytes, end) = (again, further);
         if is_damaged {
@@ -137,14 +152,14 @@ pub(crate) fn read_newest(read: impl Fn() -> io::Result<Vec<u8>>) -> io::Result<
 }
 
 /// Whether there is a whole record anywhere behind a place.
-pub(crate) fn has_record(bytes: &[u8], from: usize) -> bool {
+pub(crate) fn has_record(bytes: &[u8], from: usize, seal: Seal) -> bool {
     let rest = bytes.get(from..).unwrap_or_default();
-    rest.iter().any(|byte| *byte != 0) && record::find(rest, 1).is_some()
+    rest.iter().any(|byte| *byte != 0) && record::find(rest, 1, seal).is_some()
 }
 
-fn whole_until(bytes: &[u8], from: usize) -> usize {
+fn whole_until(bytes: &[u8], from: usize, seal: Seal) -> usize {
     let mut end = from.min(bytes.len());
-    while let Found::Record(record) = record::read(&bytes[end..]) {
+    while let Found::Record(record) = record::read(&bytes[end..], seal) {
         end += record.len();
     }
     end
@@ -184,9 +199,10 @@ impl Scanned {
                 self.damages.push(damage(0..HEADER as usize, "its header is damaged".to_owned()));
             }
         }
+        let seal = self.store.map(Seal::of).unwrap_or_default();
         let mut at = HEADER as usize;
         while at < bytes.len() {
-            match record::read(&bytes[at..]) {
+            match record::read(&bytes[at..], seal) {
                 Found::Record(record) if record.sequence >= self.next => {
                     if record.sequence > self.next {
                         let lost =
@@ -208,7 +224,7 @@ impl Scanned {
                 Found::Blank if bytes[at..].iter().all(|byte| *byte == 0) => return,
                 _ => {
                     let rest = &bytes[at..];
-                    match record::find(rest, self.next) {
+                    match record::find(rest, self.next, seal) {
                         Some((after, sequence)) => {
                             let lost = match sequence - self.next {
                                 0 => "something that is no record".to_owned(),

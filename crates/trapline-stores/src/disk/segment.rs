@@ -43,7 +43,22 @@ pub(crate) enum BadHeader {
     Broken,
 }
 
+/// What checksums of a store's records are seeded with. Nobody outside knows it, so no page can have bytes in it that pass for a
+/// record of this store.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Seal(pub(crate) u64);
+
+impl Seal {
+    pub(crate) fn of(store: u128) -> Self {
+        Self(xxh3_64(&store.to_le_bytes()))
+    }
+}
+
 impl Segment {
+    pub(crate) fn seal(&self) -> Seal {
+        Seal::of(self.store)
+    }
+
     /// The name of its file.
     pub(crate) fn name(number: u64) -> String {
         format!("{number:010}{ENDING}")

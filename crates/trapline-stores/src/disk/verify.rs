@@ -171,6 +171,8 @@ fn read_snapshots(
             Err(Unusable::Unfinished) => {
                 verified.leftovers.push(format!("{file} was never finished; the next opening removes it"));
             }
+            // The owner has removed it since it was listed.
+            Err(Unusable::Broken(_)) if !files.list()?.contains(&name) => {}
             Err(Unusable::Broken(what)) => verified.damages.push(Damage { file, bytes: None, what }),
             Err(Unusable::Newer(format)) => {
                 let what =

@@ -186,9 +186,12 @@ fn another_history_is_refused() {
     let segment = folder.segments().remove(0);
     let at = places(&segment)[2];
     // As if the URL had been known: another answer, in a record that is whole.
-    let mut record = fs::read(&segment).unwrap()[at..places(&segment)[3]].to_vec();
+    let bytes = fs::read(&segment).unwrap();
+    let mut record = bytes[at..places(&segment)[3]].to_vec();
     record[24] ^= 1;
-    let body = xxhash_rust::xxh3::xxh3_64(&record[40..]);
+    // Checksums are seeded with the store's number, from the segment's header.
+    let seal = xxhash_rust::xxh3::xxh3_64(&bytes[16..32]);
+    let body = xxhash_rust::xxh3::xxh3_64_with_seed(&record[40..], seal);
     let checksum = xxhash_rust::xxh3::xxh3_64_with_seed(&record[..32], body);
     record[32..40].copy_from_slice(&checksum.to_le_bytes());
     change(&segment, at as u64, &record);
