@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use prost::Message;
 use trapline_core::{Request, Timestamp};
-use trapline_frontier::{Claimed, Lease, LeaseId, PageRecord, payload};
+use trapline_frontier::{Claimed, Lease, LeaseId, PageRecord, Visit, payload};
 
 use super::settle::VisitMessage;
 use super::{IdentityMessage, Unreadable, read_time};
@@ -89,7 +89,7 @@ impl From<&PageRecord> for PageMessage {
         let PageRecord { visited, visit, visits, changes, next } = record;
         Self {
             visited: visited.as_millis(),
-            visit: Some(visit.into()),
+            visit: (*visit != Visit::default()).then(|| visit.into()),
             visits: *visits,
             changes: *changes,
             next: next.map(Timestamp::as_millis),
@@ -102,7 +102,7 @@ impl PageMessage {
         let Self { visited, visit, visits, changes, next } = self;
         Ok(Arc::new(PageRecord {
             visited: read_time(visited),
-            visit: visit.ok_or(Unreadable::Lacks("a visit"))?.read()?,
+            visit: visit.map(VisitMessage::read).transpose()?.unwrap_or_default(),
             visits,
             changes,
             next: next.map(read_time),

@@ -4,12 +4,11 @@ use std::sync::Arc;
 
 use prost::{Message, Oneof};
 use trapline_core::{Terms, Timestamp};
-use trapline_frontier::{
-    CrawlRecord, PageRecord, QueueRecord, Record, RetiredBy, UrlRecord, UrlStanding, Visit, payload,
-};
+use trapline_frontier::{CrawlRecord, QueueRecord, Record, RetiredBy, UrlRecord, UrlStanding, payload};
 
 use super::candidate::TermsMessage;
-use super::settle::{NoteMessage, VisitMessage};
+use super::lease::PageMessage;
+use super::settle::NoteMessage;
 use super::{IdentityMessage, Unreadable, read_byte, read_time};
 
 #[derive(Clone, PartialEq, Message)]
@@ -89,20 +88,6 @@ struct DeathMessage {
     reason: String,
     #[prost(uint64, tag = "2")]
     at: u64,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct PageMessage {
-    #[prost(uint64, tag = "1")]
-    visited: u64,
-    #[prost(message, optional, tag = "2")]
-    visit: Option<VisitMessage>,
-    #[prost(uint32, tag = "3")]
-    visits: u32,
-    #[prost(uint32, tag = "4")]
-    changes: u32,
-    #[prost(uint64, optional, tag = "5")]
-    next: Option<u64>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -269,37 +254,11 @@ impl UrlMessage {
                     UrlStanding::Dead { reason, at: read_time(at) }
                 }
             },
-            page: page.map(|page| page.read().map(Arc::new)).transpose()?,
+            page: page.map(PageMessage::read).transpose()?,
             visits,
             retries,
             expiries,
             entries,
-        })
-    }
-}
-
-impl From<&PageRecord> for PageMessage {
-    fn from(page: &PageRecord) -> Self {
-        let PageRecord { visited, visit, visits, changes, next } = page;
-        Self {
-            visited: visited.as_millis(),
-            visit: (*visit != Visit::default()).then(|| visit.into()),
-            visits: *visits,
-            changes: *changes,
-            next: next.map(Timestamp::as_millis),
-        }
-    }
-}
-
-impl PageMessage {
-    fn read(self) -> Result<PageRecord, Unreadable> {
-        let Self { visited, visit, visits, changes, next } = self;
-        Ok(PageRecord {
-            visited: read_time(visited),
-            visit: visit.map(VisitMessage::read).transpose()?.unwrap_or_default(),
-            visits,
-            changes,
-            next: next.map(read_time),
         })
     }
 }
@@ -404,6 +363,7 @@ impl CrawlMessage {
 #[cfg(test)]
 pub(super) fn samples() -> Vec<Record> {
     use trapline_core::{Identity, Request};
+    use trapline_frontier::{PageRecord, Visit};
     let url = UrlRecord {
         request: Arc::new(Request { depth: 3, ..Request::get("http://a.example/ä") }),
         identity: Identity(5 << 64 | 6),
