@@ -36,7 +36,7 @@ pub use report::{
     CrawlReport, CrawlState, DeadLetter, JobReport, LeaseReport, Memory, Note, Page, Query, QueueReport,
     QueueState, Recovered, Rows, Scan, Stats, UrlReport, UrlState,
 };
-pub use settings::{AdmissionGate, Order, Pace, SettingError, Settings};
+pub use settings::{AdmissionGate, Order, Pace, SettingError, Settings, nearest};
 pub use store::{ErrorKind, Store, StoreError};
 pub use verbs::{
     Admission, Answer, Claimed, CrawlChange, DeadChange, DeadLetters, Lease, LeaseId, NewCrawl, NoteWrite,

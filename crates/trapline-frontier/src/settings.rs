@@ -277,7 +277,7 @@ fn name_of<T: Copy + PartialEq>(value: T, choices: &[(&str, T)]) -> String {
 }
 
 /// The nearest of `names`, if one is near enough to be a slip of the hand.
-pub(crate) fn nearest(name: &str, names: &[&'static str]) -> Option<&'static str> {
+pub fn nearest(name: &str, names: &[&'static str]) -> Option<&'static str> {
     let close = names.iter().map(|known| (distance(name, known), *known)).min()?;
     (close.0 <= name.len().max(3) / 3 + 1).then_some(close.1)
 }

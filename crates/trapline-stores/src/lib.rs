@@ -5,6 +5,8 @@
 
 pub mod disk;
 mod planted;
+#[cfg(feature = "postgres")]
+pub mod postgres;
 
 pub use disk::{DiskOptions, DiskReopen, DiskStore, Durability, SharedStore, SocketStore};
 #[cfg(feature = "planted")]
