@@ -11,3 +11,5 @@ pub mod postgres;
 pub use disk::{DiskOptions, DiskReopen, DiskStore, Durability, SharedStore, SocketStore};
 #[cfg(feature = "planted")]
 pub use planted::Fault;
+#[cfg(feature = "postgres")]
+pub use postgres::PostgresStore;

@@ -15,6 +15,8 @@ mod settings;
 mod settle;
 pub(crate) mod stats;
 mod steer;
+#[cfg(feature = "postgres")]
+pub(crate) mod values;
 
 use std::time::Duration;
 

@@ -17,7 +17,7 @@ pub mod files;
 mod folder;
 mod keeper;
 mod log;
-mod message;
+pub(crate) mod message;
 mod options;
 mod record;
 mod recovery;

@@ -1,0 +1,128 @@
+//! A connection in the middle of a transaction, and what may go wrong with it.
+
+use deadpool_postgres::Object;
+use futures_util::future::join_all;
+use tokio_postgres::Row;
+use tokio_postgres::types::private::BytesMut;
+use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, accepts, to_sql_checked};
+use trapline_core::Identity;
+use trapline_frontier::StoreError;
+
+use crate::disk::message::Unreadable;
+
+/// What ends a step of work before its time.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// The database says no, or says nothing any more.
+    Database(tokio_postgres::Error),
+    /// The step has to be done alone.
+    Alone,
+    /// Somebody else was faster: the step begins again.
+    Again,
+    /// The caller gets this.
+    Store(StoreError),
+}
+
+impl From<tokio_postgres::Error> for Failure {
+    fn from(error: tokio_postgres::Error) -> Self {
+        Self::Database(error)
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+/// A parameter of a statement.
+pub(super) type Param<'a> = &'a (dyn ToSql + Sync);
+
+/// A connection.
+pub(super) struct Session {
+    client: Object,
+    /// The transaction's number, once it has one: to ask what became of it if the answer to its end is lost.
+    pub(super) transaction: Option<String>,
+    /// Whether the end of the transaction was asked for.
+    pub(super) ending: bool,
+}
+
+impl Session {
+    pub(super) fn new(client: Object) -> Self {
+        Self { client, transaction: None, ending: false }
+    }
+
+    pub(super) async fn rows(&self, sql: &str, params: &[Param<'_>]) -> Result<Vec<Row>, Failure> {
+        let statement = self.client.prepare_cached(sql).await?;
+        Ok(self.client.query(&statement, params).await?)
+    }
+
+    pub(super) async fn execute(&self, sql: &str, params: &[Param<'_>]) -> Result<u64, Failure> {
+        let statement = self.client.prepare_cached(sql).await?;
+        Ok(self.client.execute(&statement, params).await?)
+    }
+
+    /// Several statements one after the other, sent without waiting for the answers in between.
+    pub(super) async fn execute_all(&self, statements: &[(&str, Vec<Param<'_>>)]) -> Result<(), Failure> {
+        let mut prepared = Vec::with_capacity(statements.len());
+        for (sql, params) in statements {
+            prepared.push((self.client.prepare_cached(sql).await?, params));
+        }
+        let sent = prepared.iter().map(|(statement, params)| self.client.execute(statement, params));
+        for answer in join_all(sent).await {
+            answer?;
+        }
+        Ok(())
+    }
+
+    pub(super) async fn begin(&mut self) -> Result<(), Failure> {
+        (self.transaction, self.ending) = (None, false);
+        Ok(self.client.batch_execute("BEGIN").await?)
+    }
+
+    pub(super) async fn commit(&mut self) -> Result<(), Failure> {
+        self.ending = true;
+        Ok(self.client.batch_execute("COMMIT").await?)
+    }
+
+    /// Ends the transaction without effect. A connection on which that cannot be done is not used again.
+    pub(super) async fn roll_back(self) {
+        if self.client.batch_execute("ROLLBACK").await.is_err() {
+            drop(Object::take(self.client));
+        }
+    }
+}
+
+/// An identity as a column has it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Key(pub(super) Identity);
+
+impl ToSql for Key {
+    fn to_sql(
+        &self,
+        _: &Type,
+        out: &mut BytesMut,
+    ) -> Result<IsNull, Box<dyn std::error::Error + Sync + Send>> {
+        out.extend_from_slice(&self.0.0.to_be_bytes());
+        Ok(IsNull::No)
+    }
+
+    accepts!(UUID);
+    to_sql_checked!();
+}
+
+impl<'a> FromSql<'a> for Key {
+    fn from_sql(_: &Type, raw: &'a [u8]) -> Result<Self, Box<dyn std::error::Error + Sync + Send>> {
+        Ok(Self(Identity(u128::from_be_bytes(raw.try_into()?))))
+    }
+
+    accepts!(UUID);
+}
+
+/// A value in the database that cannot be understood.
+pub(super) fn unreadable(what: &str, error: &Unreadable) -> Failure {
+    let message = format!(
+        "PostgreSQL store: {what} cannot be read: {error}; use the version of Trapline that wrote it, or a newer one"
+    );
+    Failure::Store(StoreError::new(trapline_frontier::ErrorKind::Corrupt, message))
+}

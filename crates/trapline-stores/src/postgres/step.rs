@@ -1,0 +1,282 @@
+//! A step: one verb on one crawl, in one transaction, again if others were in the way or the connection was lost.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use deadpool_postgres::Object;
+use trapline_core::{IdentityKey, Timestamp};
+use trapline_frontier::{CrawlState, ErrorKind, StoreError};
+
+use super::crawl::Crawl;
+use super::moment::{Moment, Ranks, column, time};
+use super::passing::{Due, STEP};
+use super::session::{Failure, Session, unreadable};
+use super::store::Inner;
+use super::trouble::{Retry, is_retryable};
+use super::work::Work;
+use crate::disk::message::values;
+
+/// What a verb does in a step. It may be done more than once; only the last time counts.
+#[async_trait]
+pub(super) trait Verb: Send + Sync {
+    type Answer: Send;
+
+    /// How many ranks it may draw.
+    fn draws(&self) -> usize;
+
+    /// Whether nobody else may work on the crawl meanwhile.
+    fn alone(&self) -> bool {
+        false
+    }
+
+    /// Whether it counts towards limits on all fetches: then it works alone if there are such limits.
+    fn counts_fetches(&self) -> bool {
+        false
+    }
+
+    async fn run(&self, work: &mut Work, session: &mut Session) -> Result<Self::Answer, Failure>;
+}
+
+/// How often a step begins again because others were in the way.
+const ATTEMPTS: u32 = 20;
+
+/// How often what is due happens before a verb that finds ever more of it goes on.
+const PASSES: u32 = 20;
+
+/// Advisory locks of the store are of this class: "trap".
+const LOCK_CLASS: i32 = 0x7472_6170;
+
+impl Inner {
+    /// Does a verb on a crawl. `attempted` is what messages call it.
+    pub(super) async fn perform<V: Verb>(
+        &self,
+        attempted: &str,
+        crawl: &str,
+        now: Timestamp,
+        verb: &V,
+    ) -> Result<V::Answer, StoreError> {
+        let mut alone = verb.alone();
+        let mut failures = 0;
+        loop {
+            let mut session = Session::new(self.pool.client().await?);
+            let done = self.try_perform(&mut session, attempted, crawl, now, verb, alone).await;
+            let failure = match done {
+                Ok(answer) => return Ok(answer),
+                Err((failure, answer)) => {
+                    if let Some(answer) = answer
+                        && let Failure::Database(error) = &failure
+                        && is_retryable(error) == Retry::Reconnect
+                        && self.was_committed(&session).await?
+                    {
+                        return Ok(answer);
+                    }
+                    failure
+                }
+            };
+            session.roll_back().await;
+            failures += 1;
+            match failure {
+                Failure::Alone => alone = true,
+                Failure::Again if failures < ATTEMPTS => {}
+                Failure::Database(error) if failures < ATTEMPTS && is_conflict(&error) => {}
+                Failure::Database(error)
+                    if failures < ATTEMPTS && is_retryable(&error) == Retry::Reconnect => {}
+                Failure::Store(error) => return Err(error),
+                Failure::Database(error) => return Err(self.pool.trouble(attempted, &error)),
+                Failure::Again => {
+                    let message = format!(
+                        "postgres store: cannot {attempted}: others changed the same queues {failures} times in a row; nothing \
+                         was done: try again"
+                    );
+                    return Err(StoreError::new(ErrorKind::Unavailable, message));
+                }
+            }
+            if failures > 2 {
+                let most = 1 << failures.min(8);
+                tokio::time::sleep(Duration::from_millis(1 + self.dice() % most)).await;
+            }
+        }
+    }
+
+    /// Does a verb once. With the failure to end the transaction comes the answer, which holds if it ended all the same.
+    async fn try_perform<V: Verb>(
+        &self,
+        session: &mut Session,
+        attempted: &str,
+        crawl: &str,
+        now: Timestamp,
+        verb: &V,
+        alone: bool,
+    ) -> Result<V::Answer, (Failure, Option<V::Answer>)> {
+        let only = |failure| (failure, None);
+        let mut passes = 0;
+        let mut worked = false;
+        loop {
+            let id = self.find_crawl(session, crawl).await.map_err(only)?;
+            let Some(id) = id else {
+                return Err(only(StoreError::no_crawl("postgres", attempted, crawl).into()));
+            };
+            session.begin().await.map_err(only)?;
+            let draws = verb.draws().max(PASS_DRAWS);
+            let begun = self.begin(session, id, now, alone, draws).await.map_err(only)?;
+            let Some((mut work, due)) = begun else {
+                self.forget_crawl(crawl);
+                session.commit().await.map_err(only)?;
+                continue;
+            };
+            self.notice(session, &work).await.map_err(only)?;
+            if verb.counts_fetches() && !alone && Crawl::counts_fetches(&work.crawl.settings) {
+                return Err(only(Failure::Alone));
+            }
+            let pass = passes < PASSES && due.is_now(&work);
+            let job = due.job && !worked;
+            if pass || job {
+                passes += 1;
+                let happened = pass && work.pass(session).await.map_err(only)?;
+                if !happened {
+                    passes = PASSES;
+                }
+                if job {
+                    worked = true;
+                    if !happened {
+                        work.work(session).await.map_err(only)?;
+                    } else {
+                        worked = false;
+                    }
+                }
+                work.check_limits();
+                work.save(session, self.slot()).await.map_err(only)?;
+                session.commit().await.map_err(only)?;
+                continue;
+            }
+            work.check_limits();
+            let answer = verb.run(&mut work, session).await.map_err(only)?;
+            self.remember_turn(&work.crawl);
+            work.save(session, self.slot()).await.map_err(only)?;
+            return match session.commit().await {
+                Ok(()) => Ok(answer),
+                Err(failure) => Err((failure, Some(answer))),
+            };
+        }
+    }
+
+    /// Begins to work on a crawl; nothing if it is gone.
+    pub(super) async fn begin(
+        &self,
+        session: &Session,
+        id: i64,
+        now: Timestamp,
+        alone: bool,
+        draws: usize,
+    ) -> Result<Option<(Work, Due)>, Failure> {
+        lock_crawl(session, id, alone).await?;
+        let blocks = Ranks::blocks(draws);
+        let rows = session.rows(READ_CRAWL, &[&id, &blocks]).await?;
+        let Some(row) = rows.first() else { return Ok(None) };
+        let mut crawl = read_crawl(row)?;
+        self.recall_turn(&mut crawl);
+        let latest: i64 = row.try_get("latest")?;
+        let due = Due {
+            expiry: row.try_get("expiry")?,
+            waiting: row.try_get("waiting")?,
+            group: row.try_get("wake")?,
+            note: row.try_get("note")?,
+            over_budget: row.try_get("over_budget")?,
+            job: row.try_get("job")?,
+        };
+        let ranks = Ranks::new(row.try_get("blocks")?);
+        Ok(Some((Work::new(crawl, column(now).max(latest), ranks), due)))
+    }
+
+    /// Whether a transaction whose end was not answered was done.
+    async fn was_committed(&self, lost: &Session) -> Result<bool, StoreError> {
+        let Some(transaction) = lost.transaction.as_ref().filter(|_| lost.ending) else { return Ok(false) };
+        loop {
+            let client: Object = self.pool.client().await?;
+            let asked = client.query_one("SELECT pg_xact_status($1::text::xid8)", &[transaction]).await;
+            match asked {
+                Ok(row) => match row.get::<_, Option<&str>>(0) {
+                    Some("committed") => return Ok(true),
+                    Some("in progress") => tokio::time::sleep(Duration::from_millis(50)).await,
+                    _ => return Ok(false),
+                },
+                Err(error) if is_retryable(&error) == Retry::Reconnect => {}
+                Err(error) => return Err(self.pool.trouble("ask what became of a transaction", &error)),
+            }
+        }
+    }
+}
+
+/// Locks a crawl until the transaction ends: alone, or with others who work on it.
+pub(super) async fn lock_crawl(session: &Session, id: i64, alone: bool) -> Result<(), Failure> {
+    let sql = if alone {
+        "SELECT 1 FROM (SELECT pg_advisory_xact_lock($1, ($2::int8 & 2147483647)::int4)) AS locked"
+    } else {
+        "SELECT 1 FROM (SELECT pg_advisory_xact_lock_shared($1, ($2::int8 & 2147483647)::int4)) AS locked"
+    };
+    session.rows(sql, &[&LOCK_CLASS, &id]).await?;
+    Ok(())
+}
+
+/// What passing time may draw.
+const PASS_DRAWS: usize = STEP as usize * 4 * 8;
+
+/// Whether somebody else was faster: then it can be done again, knowing that.
+fn is_conflict(error: &tokio_postgres::Error) -> bool {
+    let unique = error.code() == Some(&tokio_postgres::error::SqlState::UNIQUE_VIOLATION);
+    unique || is_retryable(error) == Retry::Now
+}
+
+/// A crawl with what is due in it, and ranks for a command.
+const READ_CRAWL: &str = "SELECT c.*, t.latest, t.fetched, t.bytes, \
+     (SELECT min(deadline) FROM leases l WHERE l.crawl = c.id) AS expiry, \
+     (SELECT min(due_at) FROM waiting w WHERE w.crawl = c.id) AS waiting, \
+     (SELECT min(next_at) FROM groups g WHERE g.crawl = c.id AND parked = 1) AS wake, \
+     (SELECT min(expires) FROM notes n WHERE n.crawl = c.id AND expires IS NOT NULL) AS note, \
+     (SELECT min(retired_at) FROM turns r WHERE r.crawl = c.id AND retired = 2) AS over_budget, \
+     EXISTS (SELECT 1 FROM jobs j WHERE j.crawl = c.id AND NOT ended) AS job, \
+     ARRAY(SELECT nextval('ranks') FROM generate_series(1, $2::int8)) AS blocks \
+     FROM crawls c CROSS JOIN LATERAL (SELECT coalesce(max(latest), 0) AS latest, coalesce(sum(fetched), 0)::int8 AS fetched, \
+     coalesce(sum(bytes), 0)::text AS bytes FROM tallies t WHERE t.crawl = c.id) t WHERE c.id = $1";
+
+/// A crawl of its columns.
+pub(super) fn read_crawl(row: &tokio_postgres::Row) -> Result<Crawl, Failure> {
+    let name = super::load::text(row.try_get("name")?);
+    let settings = values::read_settings(row.try_get("settings")?)
+        .map_err(|error| unreadable(&format!("the settings of crawl {name}"), &error))?;
+    let key: Vec<u8> = row.try_get("identity_key")?;
+    let key: [u8; 32] = key.try_into().map_err(|_| {
+        Failure::Store(StoreError::new(
+            ErrorKind::Corrupt,
+            format!("PostgreSQL store: the identity key of crawl {name} has not 32 bytes; nothing can be admitted to it"),
+        ))
+    })?;
+    let reason = super::load::text(row.try_get("reason")?);
+    let state = match row.try_get::<_, i64>("state")? {
+        0 => CrawlState::Running,
+        1 => CrawlState::Paused,
+        _ => CrawlState::Finished(reason.to_string()),
+    };
+    Ok(Crawl {
+        id: row.try_get("id")?,
+        name,
+        key: IdentityKey::from_bytes(key),
+        partitions: u32::try_from(row.try_get::<_, i64>("partitions")?).unwrap_or(1),
+        settings: Arc::new(settings),
+        started: time(row.try_get("started")?),
+        state,
+        period_set: Moment { at: row.try_get("period_set_at")?, rank: row.try_get("period_set_rank")? },
+        charged_before: row.try_get("charged_before")?,
+        turn: row.try_get("turn")?,
+        last_job: row.try_get("last_job")?,
+        fetched: row.try_get("fetched")?,
+        bytes: large(row.try_get("bytes")?),
+        touched: false,
+    })
+}
+
+/// A number that may be larger than a column's, as text.
+pub(super) fn large(text: &str) -> u64 {
+    text.parse().unwrap_or(u64::MAX)
+}

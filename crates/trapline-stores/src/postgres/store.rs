@@ -1,0 +1,348 @@
+//! The store: the six verbs, each a step in a transaction of its own.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use async_trait::async_trait;
+use trapline_core::{Candidate, Timestamp};
+use trapline_frontier::{
+    Admission, Claimed, CrawlChange, CrawlReport, ErrorKind, NewCrawl, Page, Query, Recovered, Rows, Scan, Settled,
+    Settlement, Stats, Steer, Steered, Store, StoreError, UrlState, Want,
+};
+
+use super::admit::Admit;
+use super::any::claim_any;
+use super::claim::Claim;
+use super::crawl::Crawl;
+use super::moment::column;
+use super::pool::Pool;
+use super::save::SLOTS;
+use super::scan::{Ask, Count};
+use super::session::{Failure, Session};
+use super::settle::Settle;
+use super::steer::Act;
+use super::step::read_crawl;
+use super::work::Work;
+use crate::disk::message::values;
+
+/// More partitions than this would cost more than they could ever give.
+const MOST_PARTITIONS: u32 = 65_536;
+
+/// A frontier in PostgreSQL, for any number of processes.
+///
+/// Every verb is one transaction; what it answered is as durable as the server makes a commit. It runs on threads of its own,
+/// so it can be called from any executor, and goes on to its end if the caller stops waiting.
+#[derive(Clone)]
+pub struct PostgresStore {
+    inner: Arc<Inner>,
+}
+
+pub(super) struct Inner {
+    pub(super) pool: Pool,
+    /// The numbers of crawls by their names.
+    crawls: Mutex<HashMap<String, i64>>,
+    /// The partition of each crawl whose turn it is, as this handle serves them.
+    turns: Mutex<HashMap<i64, i64>>,
+    /// The crawl that was served last by a claim from any.
+    pub(super) last_served: Mutex<Option<Arc<str>>>,
+    /// What was found in each crawl when this handle first came to it.
+    found: Mutex<HashMap<i64, Recovered>>,
+    dice: AtomicU64,
+}
+
+impl PostgresStore {
+    /// Opens the store that a URL names. Its tables must be there: `trapline store migrate URL` makes them.
+    pub fn open(url: &str) -> Result<Self, StoreError> {
+        Ok(Self::with(Pool::open(url)?))
+    }
+
+    /// The same, with connections that are there.
+    pub fn with(pool: Pool) -> Self {
+        let mut seed = [0; 8];
+        // Without randomness all handles begin alike, which only makes them wait for one another more often.
+        let _ = getrandom::fill(&mut seed);
+        Self {
+            inner: Arc::new(Inner {
+                pool,
+                crawls: Mutex::default(),
+                turns: Mutex::default(),
+                last_served: Mutex::default(),
+                found: Mutex::default(),
+                dice: AtomicU64::new(u64::from_le_bytes(seed)),
+            }),
+        }
+    }
+
+    /// Its connections.
+    pub fn pool(&self) -> &Pool {
+        &self.inner.pool
+    }
+
+    /// Does something on the store's own threads.
+    async fn run<T, F>(&self, work: impl FnOnce(Arc<Inner>) -> F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, StoreError>> + Send + 'static,
+    {
+        let done = self.inner.pool.spawn(work(Arc::clone(&self.inner))).await;
+        done.unwrap_or_else(|error| match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(_) => Err(StoreError::new(ErrorKind::Unavailable, "postgres store: it is being closed")),
+        })
+    }
+}
+
+#[async_trait]
+impl Store for PostgresStore {
+    async fn admit(
+        &self,
+        crawl: &str,
+        now: Timestamp,
+        batch: &[Candidate],
+    ) -> Result<Vec<Admission>, StoreError> {
+        let (crawl, verb) = (crawl.to_owned(), Admit(batch.to_vec()));
+        self.run(|inner| async move { inner.perform("admit", &crawl, now, &verb).await }).await
+    }
+
+    async fn claim(&self, crawl: Option<&str>, now: Timestamp, want: &Want) -> Result<Claimed, StoreError> {
+        let want = want.clone();
+        match crawl.map(str::to_owned) {
+            Some(crawl) => {
+                let verb = Claim(want);
+                self.run(|inner| async move { inner.perform("claim", &crawl, now, &verb).await }).await
+            }
+            None => self.run(|inner| async move { claim_any(&inner, now, &want).await }).await,
+        }
+    }
+
+    async fn settle(
+        &self,
+        crawl: &str,
+        now: Timestamp,
+        batch: Vec<Settlement>,
+    ) -> Result<Vec<Settled>, StoreError> {
+        let (crawl, verb) = (crawl.to_owned(), Settle(batch));
+        self.run(|inner| async move { inner.perform("settle", &crawl, now, &verb).await }).await
+    }
+
+    async fn steer(&self, crawl: &str, now: Timestamp, steer: Steer) -> Result<Steered, StoreError> {
+        let crawl = crawl.to_owned();
+        self.run(|inner| async move {
+            match steer {
+                Steer::Crawl(CrawlChange::Create(new)) => inner.create(&crawl, now, &new).await,
+                Steer::Crawl(CrawlChange::Delete) => inner.delete(&crawl).await,
+                steer => inner.perform("steer", &crawl, now, &Act(steer)).await,
+            }
+        })
+        .await
+    }
+
+    async fn scan(&self, crawl: &str, now: Timestamp, scan: &Scan) -> Result<Page, StoreError> {
+        let (crawl, scan) = (crawl.to_owned(), scan.clone());
+        self.run(|inner| async move {
+            if scan.query == Query::Crawls {
+                return inner.list_crawls(&scan).await;
+            }
+            inner.perform("scan", &crawl, now, &Ask(scan)).await
+        })
+        .await
+    }
+
+    async fn stats(&self, crawl: &str, now: Timestamp) -> Result<Stats, StoreError> {
+        let crawl = crawl.to_owned();
+        self.run(|inner| async move {
+            let mut stats = inner.perform("count", &crawl, now, &Count).await?;
+            stats.durability = Some("batch".to_owned());
+            let id = lock(&inner.crawls).get(&crawl).copied();
+            stats.recovered = id.and_then(|id| lock(&inner.found).get(&id).copied());
+            Ok(stats)
+        })
+        .await
+    }
+}
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Inner {
+    /// A number nobody foresees.
+    pub(super) fn dice(&self) -> u64 {
+        let drawn = self.dice.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);
+        (drawn ^ drawn >> 31).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 20
+    }
+
+    /// Which row of a crawl's counts a step adds to.
+    pub(super) fn slot(&self) -> i64 {
+        (self.dice() % SLOTS.unsigned_abs()) as i64
+    }
+
+    /// The number of a crawl; None if there is none.
+    pub(super) async fn find_crawl(&self, session: &Session, name: &str) -> Result<Option<i64>, Failure> {
+        if let Some(id) = lock(&self.crawls).get(name) {
+            return Ok(Some(*id));
+        }
+        let sql = "SELECT id FROM crawls WHERE sha256(name) = sha256($1::bytea)";
+        let rows = session.rows(sql, &[&name.as_bytes()]).await?;
+        let Some(row) = rows.first() else { return Ok(None) };
+        let id = row.try_get(0)?;
+        lock(&self.crawls).insert(name.to_owned(), id);
+        Ok(Some(id))
+    }
+
+    pub(super) fn forget_crawl(&self, name: &str) {
+        lock(&self.crawls).remove(name);
+    }
+
+    pub(super) fn remember_turn(&self, crawl: &Crawl) {
+        lock(&self.turns).insert(crawl.id, crawl.turn);
+    }
+
+    pub(super) fn recall_turn(&self, crawl: &mut Crawl) {
+        if let Some(turn) = lock(&self.turns).get(&crawl.id) {
+            crawl.turn = *turn;
+        }
+    }
+
+    /// Notes what there was in a crawl when this handle first came to it.
+    pub(super) async fn notice(&self, session: &Session, work: &Work) -> Result<(), Failure> {
+        if lock(&self.found).contains_key(&work.crawl.id) {
+            return Ok(());
+        }
+        let begun = Instant::now();
+        let counts = work.counts(session).await?;
+        let found = Recovered {
+            pending: counts.urls_in(UrlState::Pending),
+            leased: counts.urls_in(UrlState::Leased),
+            seen: counts.urls.iter().sum(),
+            dead: counts.urls_in(UrlState::Dead),
+            took: begun.elapsed(),
+            ..Recovered::default()
+        };
+        lock(&self.found).insert(work.crawl.id, found);
+        Ok(())
+    }
+
+    /// Makes a crawl, unless it is there.
+    async fn create(&self, name: &str, now: Timestamp, new: &NewCrawl) -> Result<Steered, StoreError> {
+        if new.partitions == 0 || new.partitions > MOST_PARTITIONS {
+            let message = format!(
+                "cannot create crawl `{name}` with {} partitions: choose 1 to {MOST_PARTITIONS}",
+                new.partitions
+            );
+            let session = Session::new(self.pool.client().await?);
+            let known = self.find_crawl(&session, name).await.map_err(|failure| self.told("steer", failure))?;
+            return match known {
+                Some(_) => Ok(Steered::default()),
+                None => Err(StoreError::new(ErrorKind::Invalid, message)),
+            };
+        }
+        let mut session = Session::new(self.pool.client().await?);
+        match self.try_create(&mut session, name, now, new).await {
+            Ok(steered) => Ok(steered),
+            Err(failure) => {
+                session.roll_back().await;
+                Err(self.told("create a crawl", failure))
+            }
+        }
+    }
+
+    async fn try_create(
+        &self,
+        session: &mut Session,
+        name: &str,
+        now: Timestamp,
+        new: &NewCrawl,
+    ) -> Result<Steered, Failure> {
+        session.begin().await?;
+        let insert = "INSERT INTO crawls (name, identity_key, partitions, settings, started, period_set_at, period_set_rank, \
+             charged_before) SELECT $1, $2, $3, $4, $5, $5, nextval('ranks') << 18, $5 \
+             ON CONFLICT (sha256(name)) DO NOTHING RETURNING id";
+        let key: &[u8] = new.key.as_bytes();
+        let (partitions, started) = (i64::from(new.partitions), column(now));
+        let settings = values::settings(&new.settings);
+        let rows =
+            session.rows(insert, &[&name.as_bytes(), &key, &partitions, &settings, &started]).await?;
+        if let Some(row) = rows.first() {
+            let id: i64 = row.try_get(0)?;
+            let slots = "INSERT INTO tallies (crawl, slot, latest) SELECT $1::int8, slot, $2::int8 \
+                         FROM generate_series(0, $3::int8 - 1) AS slot";
+            session.execute(slots, &[&id, &started, &SLOTS]).await?;
+        }
+        session.commit().await?;
+        Ok(Steered { affected: rows.len() as u64, job: None })
+    }
+
+    /// Removes a crawl with everything in it.
+    async fn delete(&self, name: &str) -> Result<Steered, StoreError> {
+        let mut session = Session::new(self.pool.client().await?);
+        match self.try_delete(&mut session, name).await {
+            Ok(true) => {
+                self.forget_crawl(name);
+                Ok(Steered { affected: 1, job: None })
+            }
+            Ok(false) => Err(StoreError::no_crawl("postgres", "steer", name)),
+            Err(failure) => {
+                session.roll_back().await;
+                Err(self.told("delete a crawl", failure))
+            }
+        }
+    }
+
+    async fn try_delete(&self, session: &mut Session, name: &str) -> Result<bool, Failure> {
+        self.forget_crawl(name);
+        let Some(id) = self.find_crawl(session, name).await? else { return Ok(false) };
+        session.begin().await?;
+        super::step::lock_crawl(session, id, true).await?;
+        let gone = session.execute("DELETE FROM crawls WHERE id = $1", &[&id]).await?;
+        for table in [
+            "pending", "waiting", "leases", "dead", "disregarded", "pages", "notes", "jobs", "urls", "turns",
+            "queues", "groups", "tallies",
+        ] {
+            session.execute(&format!("DELETE FROM {table} WHERE crawl = $1"), &[&id]).await?;
+        }
+        session.commit().await?;
+        Ok(gone > 0)
+    }
+
+    async fn list_crawls(&self, scan: &Scan) -> Result<Page, StoreError> {
+        let session = Session::new(self.pool.client().await?);
+        let reports = self.crawl_reports(&session, scan).await;
+        reports.map_err(|failure| self.told("scan", failure))
+    }
+
+    async fn crawl_reports(&self, session: &Session, scan: &Scan) -> Result<Page, Failure> {
+        let limit = column(Timestamp::from_millis(scan.limit.max(1) as u64));
+        let after = column(Timestamp::from_millis(scan.cursor.unwrap_or(0)));
+        let sql = "SELECT c.*, 0::int8 AS fetched, '0' AS bytes FROM crawls c ORDER BY c.name OFFSET $1 LIMIT $2";
+        let rows = session.rows(sql, &[&after, &limit.saturating_add(1)]).await?;
+        let mut reports: Vec<CrawlReport> = Vec::new();
+        for row in rows.iter().take(usize::try_from(limit).unwrap_or(usize::MAX)) {
+            let work = Work::new(read_crawl(row)?, 0, super::moment::Ranks::new(Vec::new()));
+            reports.push(work.report(session).await?);
+        }
+        let more = rows.len() > reports.len();
+        let cursor = more.then_some(scan.cursor.unwrap_or(0) + reports.len() as u64);
+        Ok(Page { rows: Rows::Crawls(reports), cursor })
+    }
+
+    /// What callers are told of a failure.
+    pub(super) fn told(&self, attempted: &str, failure: Failure) -> StoreError {
+        match failure {
+            Failure::Database(error) => self.pool.trouble(attempted, &error),
+            Failure::Store(error) => error,
+            Failure::Again | Failure::Alone => StoreError::new(
+                ErrorKind::Unavailable,
+                format!("postgres store: cannot {attempted}: others were in the way; nothing was done: try again"),
+            ),
+        }
+    }
+}
+
+impl std::fmt::Debug for PostgresStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("PostgresStore").field(&self.inner.pool).finish()
+    }
+}
