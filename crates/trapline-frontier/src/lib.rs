@@ -10,6 +10,8 @@ mod engine;
 mod frontier;
 mod library;
 mod memory;
+#[cfg(feature = "suite")]
+pub mod model;
 mod pattern;
 pub mod payload;
 mod planted;

@@ -84,7 +84,8 @@ impl Work {
         self.load_urls(session, &whole).await?;
         // Somebody may have admitted them before the queues were locked.
         let new = supplying.iter().map(|candidate| candidate.identity);
-        let new: HashSet<Identity> = new.filter(|identity| !self.by_identity.contains_key(identity)).collect();
+        let new: HashSet<Identity> =
+            new.filter(|identity| !self.by_identity.contains_key(identity)).collect();
         let new: Vec<Identity> = new.into_iter().collect();
         let known = self.find_known(session, &new).await?;
         self.known.extend(known.into_iter().map(|(identity, _)| identity));
@@ -116,8 +117,7 @@ impl Work {
                 return if improved { Admission::Rescored } else { Admission::Known };
             }
             // What is here in whole is known better than what was found first: it may have been forgotten since.
-            if self.known.contains(&candidate.identity)
-                && !self.by_identity.contains_key(&candidate.identity)
+            if self.known.contains(&candidate.identity) && !self.by_identity.contains_key(&candidate.identity)
             {
                 return Admission::Known;
             }
@@ -160,7 +160,11 @@ impl Work {
             return Some(Refusal::Blocked);
         }
         let limits = [settings.max_depth, request.depth_limit];
-        limits.iter().flatten().any(|limit| request.depth > *limit).then_some(Refusal::TooDeep)
+        if limits.iter().flatten().any(|limit| request.depth > *limit) {
+            return Some(Refusal::TooDeep);
+        }
+        // No queue is made for what no queue can take.
+        (settings.max_queue_length == Some(0)).then_some(Refusal::QueueFull)
     }
 
     /// A new entry of a candidate, newer than those its URL has.

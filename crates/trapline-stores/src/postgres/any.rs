@@ -107,7 +107,8 @@ async fn try_claim(
             if exhausted && work.crawl.is_running() && work.crawl.settings.pause_at_finish {
                 work.crawl.set_state(CrawlState::Paused);
             }
-            claimed.next = [claimed.next, work.next_event(session, round.is_plain()).await?].into_iter().flatten().min();
+            claimed.next =
+                [claimed.next, work.next_event(session, round.is_plain()).await?].into_iter().flatten().min();
         }
         work.save(session, inner.slot()).await?;
         inner.remember_turn(&work.crawl);

@@ -169,7 +169,7 @@ static NEXT_QUEUES: LazyLock<String> = LazyLock::new(|| {
               CASE WHEN (tiers.precedence, tiers.tier) = ($3, $4) THEN $7::int8 ELSE -1 END) \
             AND ($8::int8[] IS NULL OR partition = ANY($8)) AND NOT queue = ANY($9) \
             ORDER BY serve_at, serve_rank, queue LIMIT $10 FOR UPDATE SKIP LOCKED) AS t \
-         JOIN queues q ON q.id = t.queue LIMIT $10",
+         CROSS JOIN LATERAL (SELECT * FROM queues q WHERE q.id = t.queue LIMIT 1) AS q LIMIT $10",
         *QUEUE
     )
 });
@@ -183,13 +183,15 @@ static NAMED_QUEUES: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
+/// The limits and offsets keep the planner from turning these look-ups round: they are by key, whatever it guesses.
 const HEADS: &str = "SELECT p.*, u.cost, u.url, u.rest, g.visits, g.page \
      FROM unnest($2::int8[], $3::int8[], $4::int8[], $5::int8[], $6::int8[]) AS h (queue, most, class, band, place) \
      CROSS JOIN LATERAL (SELECT * FROM pending p WHERE p.queue = h.queue \
        AND (p.class, p.band, p.place) >= (h.class, h.band, h.place) \
        ORDER BY p.class, p.band, p.place, p.tie, p.rank LIMIT h.most) AS p \
-     JOIN urls u ON u.crawl = $1 AND u.identity = p.identity AND u.nth = p.nth \
-     LEFT JOIN pages g ON g.crawl = $1 AND g.entry = p.entry";
+     CROSS JOIN LATERAL (SELECT u.cost, u.url, u.rest FROM urls u \
+       WHERE u.crawl = $1 AND u.identity = p.identity AND u.nth = p.nth LIMIT 1) AS u \
+     LEFT JOIN LATERAL (SELECT g.visits, g.page FROM pages g WHERE g.crawl = $1 AND g.entry = p.entry LIMIT 1) AS g ON true";
 
 impl Work {
     /// Grants until the round has as many URLs as it is to have, or nothing is left for it.
@@ -204,8 +206,7 @@ impl Work {
         while round.leases.len() < round.urls {
             let next = round.next(self.crawl.turn);
             // Somebody behind the horizon may be better than one that has given already.
-            let beyond =
-                next.is_none_or(|(_, turn)| round.horizon.is_none_or(|horizon| turn > horizon));
+            let beyond = next.is_none_or(|(_, turn)| round.horizon.is_none_or(|horizon| turn > horizon));
             if beyond && round.more {
                 self.bring(session, round).await?;
                 continue;
@@ -318,7 +319,8 @@ impl Work {
         let entry = self.entry(head);
         let (cost, class) = (i64::from(entry.cost), entry.class);
         let (band, place) = (entry.spot.band, entry.spot.place);
-        let request = readable(&entry.url, entry.rest.as_deref().unwrap_or_default()).unwrap_or_else(|_| Arc::new(Request::get("")));
+        let request = readable(&entry.url, entry.rest.as_deref().unwrap_or_default())
+            .unwrap_or_else(|_| Arc::new(Request::get("")));
         let given = Lease {
             id: LeaseId(lease.unsigned_abs()),
             crawl: Arc::clone(&self.crawl.name),
@@ -457,8 +459,7 @@ impl Work {
         if ids.is_empty() {
             return Ok(());
         }
-        let rows =
-            session.rows(HEADS, &[&self.crawl.id, &ids, &most, &classes, &bands, &places]).await?;
+        let rows = session.rows(HEADS, &[&self.crawl.id, &ids, &most, &classes, &bands, &places]).await?;
         let mut touched = HashSet::new();
         for row in &rows {
             let entry = read_head(row)?;
@@ -497,7 +498,11 @@ impl Work {
     }
 
     /// When more may be eligible. What others hold will be soon, if `plain` says that it would have been granted.
-    pub(super) async fn next_event(&self, session: &Session, plain: bool) -> Result<Option<Timestamp>, Failure> {
+    pub(super) async fn next_event(
+        &self,
+        session: &Session,
+        plain: bool,
+    ) -> Result<Option<Timestamp>, Failure> {
         if !self.crawl.is_running() {
             return Ok(None);
         }

@@ -201,8 +201,7 @@ impl Work {
 
     /// Those that have ended first.
     pub(super) async fn job_reports(&self, session: &Session) -> Result<Vec<JobReport>, Failure> {
-        let sql =
-            "SELECT id, what, passed, total, affected, ended FROM jobs WHERE crawl = $1 ORDER BY NOT ended, id";
+        let sql = "SELECT id, what, passed, total, affected, ended FROM jobs WHERE crawl = $1 ORDER BY NOT ended, id";
         let rows = session.rows(sql, &[&self.crawl.id]).await?;
         let number = |row: &tokio_postgres::Row, column: usize| row.try_get::<_, i64>(column);
         rows.iter()

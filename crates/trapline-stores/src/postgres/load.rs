@@ -26,15 +26,16 @@ const FIRST_OF_ROW: usize = 5;
 
 static LOCK_QUEUES: LazyLock<String> = LazyLock::new(|| {
     format!(
-        "SELECT {}, pg_current_xact_id_if_assigned()::text AS xid FROM turns t JOIN queues q ON q.id = t.queue \
-         WHERE t.queue = ANY($1) ORDER BY t.queue FOR UPDATE OF t",
+        "SELECT {}, pg_current_xact_id_if_assigned()::text AS xid FROM turns t CROSS JOIN LATERAL \
+         (SELECT * FROM queues q WHERE q.id = t.queue LIMIT 1) AS q WHERE t.queue = ANY($1) ORDER BY t.queue FOR UPDATE OF t",
         *QUEUE
     )
 });
 
 static LOCK_QUEUES_IF_FREE: LazyLock<String> = LazyLock::new(|| format!("{} SKIP LOCKED", *LOCK_QUEUES));
 
-/// An entry's columns and where they come from, as [`read_entry`] reads them.
+/// An entry's columns and where they come from, as [`read_entry`] reads them. The limits keep the planner from turning the
+/// look-ups round: they are by key, whatever it guesses.
 pub(super) const ENTRY: &str = "u.identity, u.nth, u.entry, u.queue, u.class, u.cost, u.url, \
      p.band, p.place, p.tie, p.rank, p.expiries, p.retries, \
      w.kind, w.due_at, w.due_rank, w.rank AS waiting_rank, w.expiries AS waiting_expiries, w.retries AS waiting_retries, \
@@ -42,18 +43,19 @@ pub(super) const ENTRY: &str = "u.identity, u.nth, u.entry, u.queue, u.class, u.
      l.rank AS old_rank, l.expiries AS old_expiries, l.retries AS old_retries, \
      d.reason AS death, d.at AS died, d.rank AS death_rank, r.reason AS disregard, g.visits, g.page \
      FROM urls u \
-     LEFT JOIN pending p ON p.crawl = u.crawl AND p.entry = u.entry \
-     LEFT JOIN waiting w ON w.crawl = u.crawl AND w.entry = u.entry \
-     LEFT JOIN leases l ON l.crawl = u.crawl AND l.entry = u.entry \
-     LEFT JOIN dead d ON d.crawl = u.crawl AND d.entry = u.entry \
-     LEFT JOIN disregarded r ON r.crawl = u.crawl AND r.entry = u.entry \
-     LEFT JOIN pages g ON g.crawl = u.crawl AND g.entry = u.entry";
+     LEFT JOIN LATERAL (SELECT * FROM pending p WHERE p.crawl = u.crawl AND p.entry = u.entry LIMIT 1) AS p ON true \
+     LEFT JOIN LATERAL (SELECT * FROM waiting w WHERE w.crawl = u.crawl AND w.entry = u.entry LIMIT 1) AS w ON true \
+     LEFT JOIN LATERAL (SELECT * FROM leases l WHERE l.crawl = u.crawl AND l.entry = u.entry LIMIT 1) AS l ON true \
+     LEFT JOIN LATERAL (SELECT * FROM dead d WHERE d.crawl = u.crawl AND d.entry = u.entry LIMIT 1) AS d ON true \
+     LEFT JOIN LATERAL (SELECT * FROM disregarded r WHERE r.crawl = u.crawl AND r.entry = u.entry LIMIT 1) AS r ON true \
+     LEFT JOIN LATERAL (SELECT * FROM pages g WHERE g.crawl = u.crawl AND g.entry = u.entry LIMIT 1) AS g ON true";
 
 static ENTRIES_BY_NUMBER: LazyLock<String> =
     LazyLock::new(|| format!("SELECT {ENTRY} WHERE u.crawl = $1 AND u.entry = ANY($2)"));
 
-static ENTRIES_BY_IDENTITY: LazyLock<String> =
-    LazyLock::new(|| format!("SELECT {ENTRY} WHERE u.crawl = $1 AND u.identity = ANY($2) ORDER BY u.nth DESC"));
+static ENTRIES_BY_IDENTITY: LazyLock<String> = LazyLock::new(|| {
+    format!("SELECT {ENTRY} WHERE u.crawl = $1 AND u.identity = ANY($2) ORDER BY u.nth DESC")
+});
 
 impl Work {
     /// The numbers of queues by their keys; those that are not there are made if `make` says so.
@@ -63,13 +65,16 @@ impl Work {
         keys: impl IntoIterator<Item = &Arc<str>>,
         make: bool,
     ) -> Result<(), Failure> {
-        let keys: HashSet<&Arc<str>> =
-            keys.into_iter().filter(|key| !self.by_key.contains_key(*key)).collect();
-        let mut keys: Vec<&Arc<str>> = keys.into_iter().collect();
+        let mut seen = HashSet::new();
+        let keys = keys.into_iter().filter(|key| !self.by_key.contains_key(*key) && seen.insert(*key));
+        let mut keys: Vec<&Arc<str>> = keys.collect();
         if keys.is_empty() {
             return Ok(());
         }
-        keys.sort_unstable();
+        // In one order for everybody, so that two steps that make the same queues never wait for each other.
+        if !self.alone {
+            keys.sort_unstable();
+        }
         self.read_queue_numbers(session, &keys).await?;
         keys.retain(|key| !self.by_key.contains_key(*key));
         if keys.is_empty() || !make {
@@ -88,8 +93,8 @@ impl Work {
 
     async fn read_queue_numbers(&mut self, session: &Session, keys: &[&Arc<str>]) -> Result<(), Failure> {
         let bytes: Vec<&[u8]> = keys.iter().map(|key| key.as_bytes()).collect();
-        let find = "SELECT q.id, q.key FROM unnest($2::bytea[]) AS wanted (key) \
-                    JOIN queues q ON q.crawl = $1 AND q.key = wanted.key";
+        let find = "SELECT q.id, q.key FROM unnest($2::bytea[]) AS wanted (key) CROSS JOIN LATERAL \
+                    (SELECT q.id, q.key FROM queues q WHERE q.crawl = $1 AND q.key = wanted.key LIMIT 1) AS q";
         for row in session.rows(find, &[&self.crawl.id, &bytes]).await? {
             let key: &[u8] = row.try_get(1)?;
             self.by_key.insert(text(key), row.try_get(0)?);
@@ -190,8 +195,8 @@ impl Work {
             return Ok(Vec::new());
         }
         let keys: Vec<Key> = identities.iter().copied().map(Key).collect();
-        let sql = "SELECT u.identity, u.queue FROM unnest($2::uuid[]) AS wanted (identity) \
-                   JOIN urls u ON u.crawl = $1 AND u.identity = wanted.identity";
+        let sql = "SELECT u.identity, u.queue FROM unnest($2::uuid[]) AS wanted (identity) CROSS JOIN LATERAL \
+                   (SELECT u.identity, u.queue FROM urls u WHERE u.crawl = $1 AND u.identity = wanted.identity OFFSET 0) AS u";
         let rows = session.rows(sql, &[&self.crawl.id, &keys]).await?;
         rows.iter().map(|row| Ok((row.try_get::<_, Key>(0)?.0, row.try_get(1)?))).collect()
     }
@@ -286,7 +291,12 @@ pub(super) fn read_entry(row: &Columns) -> Result<Entry, Failure> {
     let is_there = |name: &str| row.try_get::<_, Option<i64>>(name).map(|number| number.is_some());
     let (mut spot, mut expiries, mut retries) = (Spot::default(), 0, 0);
     let state = if is_there("band")? {
-        spot = Spot { band: number("band")?, place: number("place")?, tie: bytes("tie")?, rank: number("rank")? };
+        spot = Spot {
+            band: number("band")?,
+            place: number("place")?,
+            tie: bytes("tie")?,
+            rank: number("rank")?,
+        };
         (expiries, retries) = (small("expiries")?, small("retries")?);
         State::Pending
     } else if is_there("kind")? {

@@ -27,7 +27,7 @@ pub(super) struct Due {
 impl Due {
     /// Whether something but a job is due in a crawl.
     pub(super) fn is_now(&self, work: &Work) -> bool {
-        let began = work.crawl.period_began(work.crawl.settings.queue_budget_period, work.now);
+        let began = work.period_began();
         [self.expiry, self.waiting, self.group, self.note].iter().flatten().any(|at| *at <= work.now)
             || self.over_budget.is_some_and(|retired| retired < began)
     }
@@ -61,7 +61,7 @@ impl Work {
                 queues.insert(row.try_get(1)?);
             }
         }
-        let began = self.crawl.period_began(self.crawl.settings.queue_budget_period, now);
+        let began = self.period_began();
         let retired = "SELECT queue FROM turns WHERE crawl = $1 AND retired = 2 AND retired_at < $2 LIMIT $3";
         let mut over_budget: Vec<i64> = Vec::new();
         for row in session.rows(retired, &[&crawl, &began, &STEP]).await? {
@@ -86,7 +86,8 @@ impl Work {
         self.lock_queues(session, queues, false).await?;
         let held: Vec<i64> = self.entries_of_locked(session, &entries).await?;
         self.load_entries(session, &held).await?;
-        over_budget.retain(|queue| self.queues.get(queue).is_some_and(|queue| queue.row.retired == OVER_BUDGET));
+        over_budget
+            .retain(|queue| self.queues.get(queue).is_some_and(|queue| queue.row.retired == OVER_BUDGET));
         parked.retain(|queue| self.queues.get(queue).is_some_and(|queue| queue.row.parked == 1));
 
         let mut events: BTreeMap<Moment, Vec<Event>> = BTreeMap::new();
@@ -103,7 +104,8 @@ impl Work {
         }
         over_budget.sort_by_key(|queue| (self.queue(*queue).age(), *queue));
         for (at, queue) in over_budget.into_iter().enumerate() {
-            let ended = self.crawl.period_ends(self.queue(queue).row.retired_at).unwrap_or(now);
+            let since = self.queue(queue).row.retired_at.max(self.crawl.period_set.at);
+            let ended = self.crawl.period_ends(since).unwrap_or(now);
             let rank = self.crawl.period_set.rank + at as i64;
             events.entry(Moment::set(ended, rank, ended - 1)).or_default().push(Event::Period(queue));
         }
@@ -138,6 +140,12 @@ impl Work {
         self.settle_down(&mut touched);
         self.now = now;
         Ok(happened)
+    }
+
+    /// When the present budget period began; never, if none has ended since periods were last set.
+    fn period_began(&self) -> i64 {
+        let began = self.crawl.period_began(self.crawl.settings.queue_budget_period, self.now);
+        if began > self.crawl.period_set.at { began } else { 0 }
     }
 
     /// Those of these entries whose queues are here.

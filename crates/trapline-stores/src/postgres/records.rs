@@ -9,8 +9,8 @@ use std::sync::{Arc, LazyLock};
 use tokio_postgres::Row as Columns;
 use trapline_core::{KEY_BYTES_MAX, Terms, URL_BYTES_MAX};
 use trapline_frontier::{
-    CrawlRecord, ErrorKind, NoteWrite, Order, QueueRecord, Record, RetiredBy, StoreError, UrlRecord, UrlStanding,
-    payload,
+    CrawlRecord, ErrorKind, NoteWrite, Order, QueueRecord, Record, RetiredBy, StoreError, UrlRecord,
+    UrlStanding, payload,
 };
 
 use super::entry::{Entry, RETURNED, Spot, State, Wait};
@@ -220,18 +220,20 @@ impl Work {
         records: &[Record],
     ) -> Result<u64, Failure> {
         self.check_records(records)?;
-        let mut keys: HashSet<&Arc<str>> = HashSet::new();
+        let mut keys: Vec<&Arc<str>> = Vec::new();
         let mut identities = HashSet::new();
         let mut groups = Vec::new();
         for record in records {
             match record {
                 Record::Url(url) => {
-                    keys.insert(&url.key);
+                    keys.push(&url.key);
                     identities.insert(url.identity);
                 }
                 Record::Queue(queue) => {
-                    keys.insert(&queue.key);
-                    groups.extend([queue.terms.group.clone(), queue.steered.group.clone()].into_iter().flatten());
+                    keys.push(&queue.key);
+                    groups.extend(
+                        [queue.terms.group.clone(), queue.steered.group.clone()].into_iter().flatten(),
+                    );
                 }
                 Record::Note(_) | Record::Crawl(_) => {}
             }
@@ -265,7 +267,8 @@ impl Work {
 
     fn check_records(&self, records: &[Record]) -> Result<(), StoreError> {
         let cannot = |why: String| {
-            let message = format!("postgres store: cannot restore into the crawl `{}`: {why}", self.crawl.name);
+            let message =
+                format!("postgres store: cannot restore into the crawl `{}`: {why}", self.crawl.name);
             StoreError::new(ErrorKind::Invalid, message)
         };
         if self.crawl.is_finished() {

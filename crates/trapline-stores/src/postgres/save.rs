@@ -467,20 +467,16 @@ impl Work {
                 &started,
             ],
         );
-        let Tally { urls: [_, pending, leased, done, disregarded, dead], visits, fetched, bytes, spent, granted, expired } =
-            self.tally;
-        let counts = [
-            pending,
-            leased,
-            done,
-            disregarded,
-            dead,
+        let Tally {
+            urls: [_, pending, leased, done, disregarded, dead],
             visits,
             fetched,
+            bytes,
             spent,
             granted,
             expired,
-        ];
+        } = self.tally;
+        let counts = [pending, leased, done, disregarded, dead, visits, fetched, spent, granted, expired];
         let bytes = bytes.to_string();
         let mut params: Vec<Param<'_>> = vec![crawl, &slot, &self.now, &bytes];
         params.extend(counts.iter().map(|count| count as Param<'_>));

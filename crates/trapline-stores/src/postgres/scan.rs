@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use tokio_postgres::Row as Columns;
 use trapline_core::{Identity, Request, Timestamp};
 use trapline_frontier::{
-    CrawlReport, CrawlState, DeadLetter, LeaseId, LeaseReport, Note, Page, Query, QueueReport, QueueState, Rows,
-    Scan, Stats, UrlReport, UrlState, payload,
+    CrawlReport, CrawlState, DeadLetter, LeaseId, LeaseReport, Note, Page, Query, QueueReport, QueueState,
+    Rows, Scan, Stats, UrlReport, UrlState, payload,
 };
 
 use super::entry::{Entry, State};
@@ -76,7 +76,8 @@ macro_rules! entries {
             let (columns, from) = ENTRY.split_once(" FROM urls u").unwrap_or((ENTRY, ""));
             format!(
                 concat!(
-                    "SELECT {columns}, u.rest, q.key FROM urls u JOIN queues q ON q.id = u.queue {from} WHERE ",
+                    "SELECT {columns}, u.rest, q.key FROM urls u CROSS JOIN LATERAL (SELECT * FROM queues q WHERE q.id = u.queue LIMIT 1) \
+                     AS q {from} WHERE ",
                     $condition
                 ),
                 columns = columns,
@@ -209,7 +210,8 @@ impl Work {
                 Rows::Dead(dead)
             }
             Query::Notes { prefix } => {
-                let notes = self.notes_from(session, prefix.as_bytes(), from, limit.saturating_add(1)).await?;
+                let notes =
+                    self.notes_from(session, prefix.as_bytes(), from, limit.saturating_add(1)).await?;
                 let mut notes: Vec<Note> = notes;
                 if notes.len() as i64 > limit {
                     notes.pop();
@@ -239,8 +241,7 @@ impl Work {
         let sql = "SELECT key, value, expires FROM notes WHERE crawl = $1 AND beginning >= $2 AND beginning < $2 || '\\xff'::bytea \
              AND substr(key, 1, $3) = $4 ORDER BY beginning, key OFFSET $5 LIMIT $6";
         let length = i32::try_from(prefix.len()).unwrap_or(i32::MAX);
-        let rows =
-            session.rows(sql, &[&self.crawl.id, &beginning, &length, &prefix, &after, &limit]).await?;
+        let rows = session.rows(sql, &[&self.crawl.id, &beginning, &length, &prefix, &after, &limit]).await?;
         rows.iter()
             .map(|row| {
                 Ok(Note {
@@ -264,11 +265,7 @@ impl Work {
         })
     }
 
-    async fn list_urls(
-        &self,
-        session: &Session,
-        identities: &[Identity],
-    ) -> Result<Vec<UrlReport>, Failure> {
+    async fn list_urls(&self, session: &Session, identities: &[Identity]) -> Result<Vec<UrlReport>, Failure> {
         let keys: Vec<Key> = identities.iter().copied().map(Key).collect();
         let rows = session.rows(&URLS_LISTED, &[&self.crawl.id, &keys]).await?;
         let mut newest: HashMap<Identity, (i64, UrlReport)> = HashMap::new();

@@ -61,7 +61,9 @@ impl Work {
     fn leased(&self, lease: i64) -> Option<(i64, Grant)> {
         let entry = self.entry(*self.leases.get(&lease)?);
         match entry.state {
-            State::Leased(grant) if grant.lease == lease && grant.deadline.at > self.now => Some((entry.id, grant)),
+            State::Leased(grant) if grant.lease == lease && grant.deadline.at > self.now => {
+                Some((entry.id, grant))
+            }
             _ => None,
         }
     }

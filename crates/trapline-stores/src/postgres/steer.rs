@@ -13,7 +13,7 @@ use super::entry::State;
 use super::jobs::Task;
 use super::moment::column;
 use super::queue::BY_HAND;
-use super::session::{Failure, Session};
+use super::session::{Failure, Key, Session};
 use super::step::Verb;
 use super::work::Work;
 
@@ -46,6 +46,9 @@ impl Verb for Act {
         }
     }
 }
+
+/// So many URLs are forgotten with one statement.
+const CHUNK: usize = 10_000;
 
 const ONE: Steered = Steered { affected: 1, job: None };
 
@@ -113,12 +116,25 @@ impl Work {
 
     /// Forgets a queue's pending URLs.
     async fn purge(&mut self, session: &Session, id: i64) -> Result<Steered, Failure> {
-        let sql = "WITH pending_gone AS (DELETE FROM pending WHERE queue = $2 RETURNING identity, nth, entry), \
-             waiting_gone AS (DELETE FROM waiting WHERE queue = $2 AND kind < 2 RETURNING identity, nth, entry), \
-             gone AS (SELECT * FROM pending_gone UNION ALL SELECT * FROM waiting_gone), \
-             pages_gone AS (DELETE FROM pages p USING gone WHERE p.crawl = $1 AND p.entry = gone.entry) \
-             DELETE FROM urls u USING gone WHERE u.crawl = $1 AND u.identity = gone.identity AND u.nth = gone.nth";
-        session.execute(sql, &[&self.crawl.id, &id]).await?;
+        let of_pending = "DELETE FROM pending WHERE queue = $1 RETURNING identity, nth, entry";
+        let of_waiting = "DELETE FROM waiting WHERE queue = $1 AND kind < 2 RETURNING identity, nth, entry";
+        for sql in [of_pending, of_waiting] {
+            let gone = session.rows(sql, &[&id]).await?;
+            for gone in gone.chunks(CHUNK) {
+                let mut identities: Vec<Key> = Vec::with_capacity(gone.len());
+                let (mut nths, mut entries): (Vec<i64>, Vec<i64>) = (Vec::new(), Vec::new());
+                for row in gone {
+                    identities.push(row.try_get(0)?);
+                    nths.push(row.try_get(1)?);
+                    entries.push(row.try_get(2)?);
+                }
+                let urls = "DELETE FROM urls u USING unnest($2::uuid[], $3::int8[]) AS gone (identity, nth) \
+                            WHERE u.crawl = $1 AND u.identity = gone.identity AND u.nth = gone.nth";
+                session.execute(urls, &[&self.crawl.id, &identities, &nths]).await?;
+                let pages = "DELETE FROM pages WHERE crawl = $1 AND entry = ANY($2)";
+                session.execute(pages, &[&self.crawl.id, &entries]).await?;
+            }
+        }
         let pending = self.queue(id).pending();
         let row = &mut self.queue_mut(id).row;
         (row.ready, row.waiting) = (0, 0);
@@ -129,14 +145,20 @@ impl Work {
 
     /// Forgets all of a queue's URLs.
     async fn delete(&mut self, session: &Session, id: i64) -> Result<Steered, Failure> {
-        let sql = "WITH gone AS (DELETE FROM urls WHERE queue = $2 RETURNING entry), \
-             pages_gone AS (DELETE FROM pages p USING gone WHERE p.crawl = $1 AND p.entry = gone.entry), \
-             pending_gone AS (DELETE FROM pending WHERE queue = $2), \
-             waiting_gone AS (DELETE FROM waiting WHERE queue = $2), \
-             leases_gone AS (DELETE FROM leases l USING gone WHERE l.crawl = $1 AND l.entry = gone.entry), \
-             dead_gone AS (DELETE FROM dead d USING gone WHERE d.crawl = $1 AND d.entry = gone.entry) \
-             DELETE FROM disregarded r USING gone WHERE r.crawl = $1 AND r.entry = gone.entry";
-        session.execute(sql, &[&self.crawl.id, &id]).await?;
+        let gone = session.rows("DELETE FROM urls WHERE queue = $1 RETURNING entry", &[&id]).await?;
+        for gone in gone.chunks(CHUNK) {
+            let entries: Vec<i64> = gone.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>()?;
+            for sql in [
+                "DELETE FROM pending WHERE crawl = $1 AND entry = ANY($2)",
+                "DELETE FROM waiting WHERE crawl = $1 AND entry = ANY($2)",
+                "DELETE FROM leases WHERE crawl = $1 AND entry = ANY($2)",
+                "DELETE FROM dead WHERE crawl = $1 AND entry = ANY($2)",
+                "DELETE FROM disregarded WHERE crawl = $1 AND entry = ANY($2)",
+                "DELETE FROM pages WHERE crawl = $1 AND entry = ANY($2)",
+            ] {
+                session.execute(sql, &[&self.crawl.id, &entries]).await?;
+            }
+        }
         let moment = self.this_moment();
         let pending = self.queue(id).pending();
         let queue = self.queue_mut(id);
@@ -247,11 +269,7 @@ impl Work {
         true
     }
 
-    async fn steer_crawl(
-        &mut self,
-        session: &mut Session,
-        change: &CrawlChange,
-    ) -> Result<Steered, Failure> {
+    async fn steer_crawl(&mut self, session: &mut Session, change: &CrawlChange) -> Result<Steered, Failure> {
         match change {
             CrawlChange::Set(changes) => self.set(session, changes).await?,
             CrawlChange::Pause if self.crawl.is_running() => self.crawl.set_state(CrawlState::Paused),

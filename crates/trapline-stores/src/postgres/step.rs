@@ -186,7 +186,9 @@ impl Inner {
             job: row.try_get("job")?,
         };
         let ranks = Ranks::new(row.try_get("blocks")?);
-        Ok(Some((Work::new(crawl, column(now).max(latest), ranks), due)))
+        let mut work = Work::new(crawl, column(now).max(latest), ranks);
+        work.alone = alone;
+        Ok(Some((work, due)))
     }
 
     /// Whether a transaction whose end was not answered was done.

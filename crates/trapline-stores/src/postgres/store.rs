@@ -8,8 +8,8 @@ use std::time::Instant;
 use async_trait::async_trait;
 use trapline_core::{Candidate, Timestamp};
 use trapline_frontier::{
-    Admission, Claimed, CrawlChange, CrawlReport, ErrorKind, NewCrawl, Page, Query, Recovered, Rows, Scan, Settled,
-    Settlement, Stats, Steer, Steered, Store, StoreError, UrlState, Want,
+    Admission, Claimed, CrawlChange, CrawlReport, ErrorKind, NewCrawl, Page, Query, Recovered, Rows, Scan,
+    Settled, Settlement, Stats, Steer, Steered, Store, StoreError, UrlState, Want,
 };
 
 use super::admit::Admit;
@@ -233,7 +233,8 @@ impl Inner {
                 new.partitions
             );
             let session = Session::new(self.pool.client().await?);
-            let known = self.find_crawl(&session, name).await.map_err(|failure| self.told("steer", failure))?;
+            let known =
+                self.find_crawl(&session, name).await.map_err(|failure| self.told("steer", failure))?;
             return match known {
                 Some(_) => Ok(Steered::default()),
                 None => Err(StoreError::new(ErrorKind::Invalid, message)),
@@ -263,8 +264,7 @@ impl Inner {
         let key: &[u8] = new.key.as_bytes();
         let (partitions, started) = (i64::from(new.partitions), column(now));
         let settings = values::settings(&new.settings);
-        let rows =
-            session.rows(insert, &[&name.as_bytes(), &key, &partitions, &settings, &started]).await?;
+        let rows = session.rows(insert, &[&name.as_bytes(), &key, &partitions, &settings, &started]).await?;
         if let Some(row) = rows.first() {
             let id: i64 = row.try_get(0)?;
             let slots = "INSERT INTO tallies (crawl, slot, latest) SELECT $1::int8, slot, $2::int8 \
@@ -298,8 +298,19 @@ impl Inner {
         super::step::lock_crawl(session, id, true).await?;
         let gone = session.execute("DELETE FROM crawls WHERE id = $1", &[&id]).await?;
         for table in [
-            "pending", "waiting", "leases", "dead", "disregarded", "pages", "notes", "jobs", "urls", "turns",
-            "queues", "groups", "tallies",
+            "pending",
+            "waiting",
+            "leases",
+            "dead",
+            "disregarded",
+            "pages",
+            "notes",
+            "jobs",
+            "urls",
+            "turns",
+            "queues",
+            "groups",
+            "tallies",
         ] {
             session.execute(&format!("DELETE FROM {table} WHERE crawl = $1"), &[&id]).await?;
         }
@@ -316,7 +327,8 @@ impl Inner {
     async fn crawl_reports(&self, session: &Session, scan: &Scan) -> Result<Page, Failure> {
         let limit = column(Timestamp::from_millis(scan.limit.max(1) as u64));
         let after = column(Timestamp::from_millis(scan.cursor.unwrap_or(0)));
-        let sql = "SELECT c.*, 0::int8 AS fetched, '0' AS bytes FROM crawls c ORDER BY c.name OFFSET $1 LIMIT $2";
+        let sql =
+            "SELECT c.*, 0::int8 AS fetched, '0' AS bytes FROM crawls c ORDER BY c.name OFFSET $1 LIMIT $2";
         let rows = session.rows(sql, &[&after, &limit.saturating_add(1)]).await?;
         let mut reports: Vec<CrawlReport> = Vec::new();
         for row in rows.iter().take(usize::try_from(limit).unwrap_or(usize::MAX)) {
@@ -335,7 +347,9 @@ impl Inner {
             Failure::Store(error) => error,
             Failure::Again | Failure::Alone => StoreError::new(
                 ErrorKind::Unavailable,
-                format!("postgres store: cannot {attempted}: others were in the way; nothing was done: try again"),
+                format!(
+                    "postgres store: cannot {attempted}: others were in the way; nothing was done: try again"
+                ),
             ),
         }
     }

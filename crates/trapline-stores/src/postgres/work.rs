@@ -14,14 +14,14 @@ use trapline_frontier::{NoteWrite, Order};
 use super::crawl::Crawl;
 use super::entry::{Entry, FRESH, RETURNED, Spot, State, TIE_BYTES, Wait};
 use super::moment::{Moment, Rank, Ranks, column};
-use super::queue::{
-    BARE, BY_HAND, FULL, INACTIVE, NOT_IN_LINE, NOT_RETIRED, OVER_BUDGET, Queue, READY,
-};
+use super::queue::{BARE, BY_HAND, FULL, INACTIVE, NOT_IN_LINE, NOT_RETIRED, OVER_BUDGET, Queue, READY};
 
 /// A step of work.
 #[derive(Debug)]
 pub(super) struct Work {
     pub(super) crawl: Crawl,
+    /// Whether nobody else works on the crawl.
+    pub(super) alone: bool,
     pub(super) now: i64,
     pub(super) ranks: Ranks,
     pub(super) queues: BTreeMap<i64, Queue>,
@@ -65,6 +65,7 @@ impl Work {
     pub(super) fn new(crawl: Crawl, now: i64, ranks: Ranks) -> Self {
         Self {
             crawl,
+            alone: false,
             now,
             ranks,
             queues: BTreeMap::new(),

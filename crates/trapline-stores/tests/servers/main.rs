@@ -1,5 +1,6 @@
 //! Stores that talk to servers, which the tests start themselves.
 
+mod model;
 mod suite;
 
 use std::sync::OnceLock;

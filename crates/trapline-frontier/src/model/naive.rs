@@ -9,12 +9,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::script::{Admit, Claim, CrawlVerb, Settle, SettleAs, Steering, Verb};
+use crate::{AdmissionGate, Order, Pace, Settings};
 use trapline_core::{ClassPolicy, CostPolicy, NO_BUDGET, Statement, Terms, Timestamp};
-use trapline_frontier::script::{Admit, Claim, CrawlVerb, Settle, SettleAs, Steering, Verb};
-use trapline_frontier::{AdmissionGate, Order, Pace, Settings};
 
 /// One crawl.
-pub(super) struct Model {
+pub struct Model {
     settings: Settings,
     now: Timestamp,
     paused: bool,
@@ -149,7 +149,8 @@ enum Cause<'a> {
 }
 
 impl Model {
-    pub(super) fn new(settings: &[(String, String)]) -> Self {
+    /// A fresh crawl with these settings.
+    pub fn new(settings: &[(String, String)]) -> Self {
         let mut model = Self {
             settings: Settings::default(),
             now: Timestamp::ZERO,
@@ -173,7 +174,7 @@ impl Model {
     }
 
     /// Plays one line and says what comes back.
-    pub(super) fn play(&mut self, at: Timestamp, verb: &Verb) -> String {
+    pub fn play(&mut self, at: Timestamp, verb: &Verb) -> String {
         self.advance(at);
         self.check_limits();
         let answer = match verb {

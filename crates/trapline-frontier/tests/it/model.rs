@@ -1,85 +1,26 @@
-//! The model test: random scripts on the engine and on a naive second implementation of its specification.
-//!
-//! Where the two differ, the script is made as small as possible and printed, ready to be kept as a trace.
+//! The model test on the engine, and tests of the model itself.
 //! `TRAPLINE_MODEL_SEEDS=from..to` runs other seeds than the usual ones, or one alone.
 
-mod generate;
-mod naive;
-
-use std::ops::Range;
 use std::sync::Arc;
 
 use trapline_core::Timestamp;
-use trapline_frontier::script::{Player, Script, Verb, parse, shrink};
-use trapline_frontier::{Fault, MemoryStore, Query, QueueState, Rows, Scan, Store, StoreError, UrlState};
-
-use naive::Model;
-
-/// An implementation of the frontier that answers scripts.
-trait Engine {
-    /// Plays one line and says what comes back.
-    fn play(&mut self, at: Timestamp, verb: &Verb) -> String;
-    /// What does not add up in its counts, if anything: scripts do not show them.
-    fn miscount(&self, at: Timestamp) -> Option<String>;
-}
-
-/// Makes a fresh crawl with these settings.
-type Factory = fn(settings: &[(String, String)]) -> Box<dyn Engine>;
-
-impl Engine for Model {
-    fn play(&mut self, at: Timestamp, verb: &Verb) -> String {
-        Model::play(self, at, verb)
-    }
-
-    fn miscount(&self, _: Timestamp) -> Option<String> {
-        None
-    }
-}
+use trapline_frontier::model::{Factory, Model, Subject, agrees_on, check_seed, check_seeds};
+use trapline_frontier::script::{Player, Verb, parse};
+use trapline_frontier::{Fault, MemoryStore, Store};
 
 /// The engine under test.
-fn engine(settings: &[(String, String)]) -> Box<dyn Engine> {
+fn engine(settings: &[(String, String)]) -> Box<dyn Subject> {
     play_on(MemoryStore::new(), settings)
 }
 
 /// The same, which goes on from an image of itself after every verb.
-fn pictured(settings: &[(String, String)]) -> Box<dyn Engine> {
+fn pictured(settings: &[(String, String)]) -> Box<dyn Subject> {
     play_on(crate::pictured::Pictured::default(), settings)
 }
 
-fn play_on(store: impl Store, settings: &[(String, String)]) -> Box<dyn Engine> {
+fn play_on(store: impl Store, settings: &[(String, String)]) -> Box<dyn Subject> {
     let store = Arc::new(store);
     Box::new(pollster::block_on(Player::start(store, "model", settings)).expect("the settings are valid"))
-}
-
-impl Engine for Player {
-    fn play(&mut self, at: Timestamp, verb: &Verb) -> String {
-        pollster::block_on(Player::play(self, at, verb)).expect("a memory store does not fail")
-    }
-
-    fn miscount(&self, at: Timestamp) -> Option<String> {
-        pollster::block_on(async {
-            let stats = self.frontier().stats(at).await?;
-            let scan = Scan::new(Query::Queues { keys: None, state: None });
-            let Rows::Queues(queues) = self.frontier().scan(at, &scan).await?.rows else {
-                unreachable!("queues were asked for")
-            };
-            let counted = QueueState::ALL
-                .map(|state| queues.iter().filter(|queue| queue.state == state).count() as u64);
-            let pending: u64 = queues.iter().map(|queue| queue.pending).sum();
-            let leased: u64 = queues.iter().map(|queue| queue.leased).sum();
-            // A queue reconsidered with all others counts as inactive until it is touched, also if its group waits.
-            let blurred = |mut counts: [u64; 7]| {
-                counts[QueueState::Inactive as usize] +=
-                    std::mem::take(&mut counts[QueueState::Snoozed as usize]);
-                counts
-            };
-            let same = blurred(stats.queues) == blurred(counted)
-                && stats.urls_in(UrlState::Pending) == pending
-                && stats.urls_in(UrlState::Leased) == leased;
-            Ok::<_, StoreError>((!same).then(|| format!("{stats:?}, but the queues are {queues:?}")))
-        })
-        .expect("a memory store does not fail")
-    }
 }
 
 #[test]
@@ -92,83 +33,9 @@ fn images_of_the_engine_agree_with_the_naive_model() {
     check_seeds(0..1_000, pictured);
 }
 
-/// Checks these seeds, or those that are asked for.
-fn check_seeds(seeds: Range<u64>, engine: Factory) {
-    let seeds = match std::env::var("TRAPLINE_MODEL_SEEDS") {
-        Ok(range) => read_range(&range).expect("TRAPLINE_MODEL_SEEDS must be two numbers, such as 0..10000"),
-        Err(_) => seeds,
-    };
-    assert!(!seeds.is_empty(), "TRAPLINE_MODEL_SEEDS names no seed");
-    // One thread takes the even seeds, the other the odd ones.
-    let halves: [Vec<u64>; 2] = [0, 1].map(|odd| seeds.clone().filter(|seed| seed % 2 == odd).collect());
-    let find = std::thread::scope(|scope| {
-        let threads =
-            halves.map(|half| scope.spawn(move || half.into_iter().find_map(|s| check_seed(s, engine))));
-        threads.map(|thread| thread.join().expect("neither side panics")).into_iter().flatten().next()
-    });
-    if let Some(find) = find {
-        panic!("{find}");
-    }
-}
-
-fn read_range(text: &str) -> Option<Range<u64>> {
-    let (from, to) = text.split_once("..")?;
-    Some(from.trim().parse().ok()?..to.trim().parse().ok()?)
-}
-
 /// Whether a store with a fault answers the script of a seed otherwise than the model.
 pub(crate) fn finds(fault: Fault, seed: u64) -> bool {
-    let script = generate::script(seed);
-    let tested = play_on(MemoryStore::faulty(fault), &script.settings);
-    !agrees(&script, tested)
-}
-
-/// Whether an engine answers a generated script as the model does, whose answers are its expectations already.
-fn agrees(script: &Script, mut tested: Box<dyn Engine>) -> bool {
-    script.steps.iter().all(|step| {
-        step.expected.as_deref() == Some(&*tested.play(step.at, &step.verb))
-            && tested.miscount(step.at).is_none()
-    })
-}
-
-/// A report if the engine and the model differ on the script of a seed.
-fn check_seed(seed: u64, engine: Factory) -> Option<String> {
-    let script = generate::script(seed);
-    let differs = |script: &Script| first_difference(script, engine).map(|(step, _)| step);
-    if agrees(&script, engine(&script.settings)) {
-        return None;
-    }
-    let smallest = shrink(script, differs);
-    let (expected, (_, answer)) = (expectations(&smallest), first_difference(&smallest, engine)?);
-    Some(format!(
-        "seed {seed}: the last line answered `{answer}` on the engine, the model expects:\n{expected}"
-    ))
-}
-
-/// Where the engine first answers otherwise than the model, and what.
-fn first_difference(script: &Script, engine: Factory) -> Option<(usize, String)> {
-    let mut model = Model::new(&script.settings);
-    let mut tested = engine(&script.settings);
-    for (index, step) in script.steps.iter().enumerate() {
-        let answer = tested.play(step.at, &step.verb);
-        if answer != model.play(step.at, &step.verb) {
-            return Some((index, answer));
-        }
-        if let Some(miscount) = tested.miscount(step.at) {
-            return Some((index, format!("{answer}` and counts `{miscount}")));
-        }
-    }
-    None
-}
-
-/// The script with the model's answers as its expectations.
-fn expectations(script: &Script) -> Script {
-    let mut model = Model::new(&script.settings);
-    let mut script = script.clone();
-    for step in &mut script.steps {
-        step.expected = Some(model.play(step.at, &step.verb));
-    }
-    script
+    !agrees_on(seed, |settings| play_on(MemoryStore::faulty(fault), settings))
 }
 
 /// Plays a script on the model; a queue's expectation may name any of its values.
@@ -334,7 +201,7 @@ fn a_queue_waits_after_a_settlement() {
 /// A model with a mistake, to see that the test would find one.
 struct Mistaken(Model);
 
-impl Engine for Mistaken {
+impl Subject for Mistaken {
     fn play(&mut self, at: Timestamp, verb: &Verb) -> String {
         let answer = self.0.play(at, verb);
         if answer == "disregarded" { "done".to_owned() } else { answer }
@@ -349,7 +216,7 @@ impl Engine for Mistaken {
 fn a_difference_is_found_and_made_small() {
     let mistaken: Factory = |settings| Box::new(Mistaken(Model::new(settings)));
     let find = (0..100).find_map(|seed| check_seed(seed, mistaken)).expect("a script with a disregard");
-    assert!(find.contains("answered `done` on the engine"), "{find}");
+    assert!(find.contains("answered `done` on the store"), "{find}");
     let lines: Vec<_> = find.lines().skip(1).collect();
     assert_eq!(lines.len(), 3, "one admission, one claim, one settlement: {find}");
     assert!(lines[2].ends_with("disregard -> disregarded"), "{find}");

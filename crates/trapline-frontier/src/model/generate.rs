@@ -7,8 +7,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::script::{Admit, Claim, CrawlVerb, Script, Settle, SettleAs, Steering, Step, Verb};
 use trapline_core::{NO_BUDGET, Statement, Terms, Timestamp};
-use trapline_frontier::script::{Admit, Claim, CrawlVerb, Script, Settle, SettleAs, Steering, Step, Verb};
 
 use super::naive::Model;
 
