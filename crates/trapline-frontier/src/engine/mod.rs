@@ -81,6 +81,12 @@ impl Default for Engine {
 }
 
 impl Engine {
+    /// The version of the rules by which it decides. Whoever keeps a log of verbs notes it with each: an engine of other
+    /// rules may answer otherwise, so it does not do them again.
+    ///
+    /// Raised by one with every change after which any verb may answer otherwise than before, mended bugs included.
+    pub const RULES: u16 = 0;
+
     /// An engine without crawls, for a store that messages call so.
     pub fn named(store: &'static str) -> Self {
         Self {

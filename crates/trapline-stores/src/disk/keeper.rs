@@ -4,10 +4,10 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use trapline_frontier::{ErrorKind, StoreError};
 
-use super::Shared;
 use super::log::Position;
 use super::snapshot;
 use super::trouble::stopped;
+use super::{Phase, Shared};
 
 /// Tells the keeper that there may be something to do.
 #[derive(Default)]
@@ -57,7 +57,7 @@ pub(crate) fn run(shared: &Shared) {
         }
         if shared.wants_snapshot() {
             // Nothing is lost if it fails; it is tried again when the log has grown by as much once more.
-            let _ = shared.take_snapshot();
+            let _ = shared.take_snapshot(Phase::Open);
         }
     }
 }
@@ -73,11 +73,11 @@ impl Shared {
         self.inner("look ahead").is_ok_and(|inner| inner.unsaved >= inner.enough)
     }
 
-    /// Takes a snapshot, and says up to which record it goes.
-    pub(super) fn take_snapshot(&self) -> Result<u64, StoreError> {
+    /// Takes a snapshot, and says up to which record it goes. It is given up when the store leaves this phase.
+    pub(super) fn take_snapshot(&self, phase: Phase) -> Result<u64, StoreError> {
         const ATTEMPTED: &str = "take a snapshot";
         let mut snapshots = self.snapshots.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut inner = self.inner(ATTEMPTED)?;
+        let mut inner = self.inner_in(phase, ATTEMPTED)?;
         if let Some(failure) = self.commit.failure() {
             return Err(stopped(ATTEMPTED, &failure));
         }
@@ -90,8 +90,8 @@ impl Shared {
         let unsaved = std::mem::take(&mut inner.unsaved);
         drop(inner);
         let name = snapshot::name(position.next);
-        let taken = self.write_snapshot(store, position);
-        let mut inner = self.inner(ATTEMPTED)?;
+        let taken = self.write_snapshot(store, position, phase);
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         match taken {
             Ok(bytes) => {
                 inner.enough = self.snapshot_bytes.max(bytes / 2);
@@ -102,17 +102,20 @@ impl Shared {
             }
             Err(trouble) => {
                 inner.engine.drop_image();
+                let is_abandoned = inner.phase == Phase::Closed;
                 // It is tried again when there is as much once more.
                 inner.unsaved += unsaved;
                 inner.enough = inner.unsaved.saturating_add(self.snapshot_bytes);
                 drop(inner);
-                let _ = self.files.remove(&name);
+                if !is_abandoned {
+                    let _ = self.files.remove(&name);
+                }
                 Err(trouble)
             }
         }
     }
 
-    fn write_snapshot(&self, store: u128, position: Position) -> Result<u64, StoreError> {
+    fn write_snapshot(&self, store: u128, position: Position, phase: Phase) -> Result<u64, StoreError> {
         const ATTEMPTED: &str = "take a snapshot";
         let failed = |error| {
             let file = self.files.describe(&snapshot::name(position.next));
@@ -123,27 +126,18 @@ impl Shared {
         };
         let mut writer = snapshot::Writer::begin(&*self.files, store, position).map_err(failed)?;
         if self.planted.misplaces_snapshots() {
-            let position = self.inner(ATTEMPTED)?.log.position();
+            let position = self.inner_in(phase, ATTEMPTED)?.log.position();
             writer = snapshot::Writer::begin(&*self.files, store, position).map_err(failed)?;
         }
-        let mut last = None;
-        loop {
-            let frames = self.inner(ATTEMPTED)?.engine.next_frames();
-            if frames.is_empty() {
-                break;
+        let last = loop {
+            let frames = self.inner_in(phase, ATTEMPTED)?.engine.next_frames();
+            if let Some(last) = writer.frames(frames).map_err(failed)? {
+                break last;
             }
-            for frame in frames {
-                if let Some(before) = last.replace(frame) {
-                    writer.frame(&before.encode()).map_err(failed)?;
-                }
-            }
-        }
+        };
         // What a snapshot says must be in the log for certain, where its requests are, before it counts.
         self.commit.sync().map_err(|failure| stopped(ATTEMPTED, &failure))?;
-        if let Some(last) = last {
-            writer.frame(&last.encode()).map_err(failed)?;
-        }
-        writer.finish(&*self.files).map_err(failed)
+        writer.finish(&last, &*self.files).map_err(failed)
     }
 
     /// Keeps this snapshot and the one before it, should this one turn out to be damaged.

@@ -109,13 +109,19 @@ struct Inner {
     /// How much was written since the last snapshot was begun, and how much will be enough for another.
     unsaved: u64,
     enough: u64,
-    is_closed: bool,
+    phase: Phase,
     /// The folder is ours as long as this is held. None with files of a test.
     held: Option<Held>,
 }
 
-/// If so much of the log would have to be replayed at the next opening, a snapshot is taken when the store is closed.
-const MUCH_BYTES: u64 = 8 << 20;
+/// How far a store is on its way to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Open,
+    /// Nothing is done any more, so that the last snapshot has everything.
+    Closing,
+    Closed,
+}
 
 /// The largest batch that is taken, as bytes of the log.
 const BATCH_BYTES_MAX: u64 = 1 << 30;
@@ -177,10 +183,10 @@ impl DiskStore {
         let commit = Commit::new(log.file(), log.name(), last, planted.clone());
         log.planted = planted.clone();
         let ahead = log.ahead();
-        let (next, bytes) = snapshot.map_or((0, 0), |(position, bytes)| (position.next, bytes));
+        let (next, bytes) = snapshot.map_or((1, 0), |(position, bytes)| (position.next, bytes));
         let snapshots = Snapshots { next };
         let enough = snapshot_bytes.max(bytes / 2);
-        let inner = Inner { engine, log, last_command: last, unsaved, enough, is_closed: false, held };
+        let inner = Inner { engine, log, last_command: last, unsaved, enough, phase: Phase::Open, held };
         let shared = Arc::new(Shared {
             inner: Mutex::new(inner),
             commit,
@@ -231,7 +237,7 @@ impl DiskStore {
     /// # Errors
     /// If it cannot be written. Nothing is lost by that: opening takes longer.
     pub fn snapshot(&self) -> Result<u64, StoreError> {
-        self.shared.take_snapshot()
+        self.shared.take_snapshot(Phase::Open)
     }
 
     /// What was found when the store was opened: of its log, and of each crawl that was in it.
@@ -246,11 +252,12 @@ impl DiskStore {
 
     /// Closes the store: everything answered is on disk, and the folder free for others. Later verbs answer an error.
     ///
+    /// It leaves a snapshot of everything behind, if anything was done since the latest.
+    ///
     /// # Errors
     /// If something could not be brought to disk.
     pub fn close(&self) -> Result<(), StoreError> {
-        self.leave_snapshot();
-        self.end(Commit::close).map_err(|failure| {
+        self.close_in_order().map_err(|failure| {
             let message = format!(
                 "disk store: cannot close in good order: {failure}; what was answered since the last sync may be lost"
             );
@@ -262,40 +269,45 @@ impl DiskStore {
     /// simulations.
     pub fn abandon(&self) {
         self.cut_serving();
-        let _ = self.end(|commit| {
-            commit.abandon();
-            Ok(())
-        });
-    }
-
-    /// Takes a snapshot if the next opening would have much to do otherwise. If it cannot be taken, it will have.
-    fn leave_snapshot(&self) {
-        let much = self.shared.inner("close").is_ok_and(|inner| inner.unsaved >= MUCH_BYTES);
-        if much && self.background {
-            let _ = self.shared.take_snapshot();
+        if self.shared.go_to(Phase::Closed) {
+            self.shared.commit.abandon();
+            self.end();
         }
     }
 
-    fn end(&self, close: impl FnOnce(&Commit) -> Result<(), Failure>) -> Result<(), Failure> {
+    fn close_in_order(&self) -> Result<(), Failure> {
         // Those who are served need the store to end in good order.
         self.stop_serving();
-        let mut inner = self.shared.inner.lock().unwrap_or_else(PoisonError::into_inner);
-        if inner.is_closed {
+        if !self.shared.go_to(Phase::Closing) {
             return Ok(());
         }
-        inner.is_closed = true;
-        inner.engine.drop_image();
-        let closed = close(&self.shared.commit);
+        if self.background {
+            // However little was done: the next opening may be another version's, which can read what there is, but perhaps not do
+            // what was done as it was done. If it cannot be taken, the log has it all.
+            let _ = self.shared.take_snapshot(Phase::Closing);
+        }
+        let closed = self.shared.commit.close();
+        // Whoever abandons it now has nothing left to do.
+        if self.shared.go_to(Phase::Closed) {
+            self.end();
+        }
+        closed
+    }
+
+    /// Waits for all that still goes on in the folder, and lets go of it.
+    fn end(&self) {
         self.shared.bell.close();
-        // The keeper may be waiting for this lock, to see that it is to end.
-        drop(inner);
         let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
         for thread in threads {
             // They end by themselves once they are told to; they cannot panic.
             let _ = thread.join();
         }
-        self.shared.inner.lock().unwrap_or_else(PoisonError::into_inner).held = None;
-        closed
+        // A snapshot that a program has asked for writes to the folder too, until it sees that it is too late.
+        let snapshots = self.shared.snapshots.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut inner = self.shared.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        inner.engine.drop_image();
+        inner.held = None;
+        drop((inner, snapshots));
     }
 
     /// Does a verb and writes its record: the answer, and the record that must be on disk before it is given.
@@ -456,7 +468,22 @@ impl DiskStore {
 }
 
 impl Shared {
+    /// Goes on to a phase; answers whether it had not come there yet.
+    fn go_to(&self, phase: Phase) -> bool {
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let goes = (inner.phase as u8) < (phase as u8);
+        if goes {
+            inner.phase = phase;
+        }
+        goes
+    }
+
     fn inner(&self, attempted: &str) -> Result<MutexGuard<'_, Inner>, StoreError> {
+        self.inner_in(Phase::Open, attempted)
+    }
+
+    /// What there is, if the store is still in a phase.
+    fn inner_in(&self, phase: Phase, attempted: &str) -> Result<MutexGuard<'_, Inner>, StoreError> {
         let Ok(inner) = self.inner.lock() else {
             return Err(StoreError::new(
                 ErrorKind::Corrupt,
@@ -466,7 +493,7 @@ impl Shared {
                 ),
             ));
         };
-        if inner.is_closed {
+        if inner.phase != phase {
             let message = format!("disk store: cannot {attempted}: the store was closed; open it again");
             return Err(StoreError::new(ErrorKind::Unavailable, message));
         }
@@ -476,8 +503,7 @@ impl Shared {
 
 impl Drop for DiskStore {
     fn drop(&mut self) {
-        self.leave_snapshot();
-        let _ = self.end(Commit::close);
+        let _ = self.close_in_order();
     }
 }
 

@@ -148,12 +148,8 @@ fn find_snapshot(
         match snapshot::read(files, &name, texts) {
             Ok(snapshot) if snapshot.position.next == number => return Ok(Some(snapshot)),
             Ok(_) | Err(Unusable::Unfinished | Unusable::Broken(_)) => {}
-            Err(Unusable::Newer(format)) => {
-                return Err(newer(format_args!(
-                    "{}: it has format {format}, and this version of Trapline knows snapshots up to format {}",
-                    files.describe(&name),
-                    snapshot::FORMAT
-                )));
+            Err(Unusable::Newer(what)) => {
+                return Err(newer(format_args!("{}: {what}", files.describe(&name))));
             }
         }
     }
@@ -180,8 +176,10 @@ struct End {
     bytes: Vec<u8>,
     /// The first byte after the last record.
     at: usize,
-    /// Where each record begins, by number.
+    /// Where each record begins that was replayed, by number.
     begins: Vec<(u64, usize)>,
+    /// Whether a snapshot goes on in it: the segment was certainly there before that counted.
+    is_certain: bool,
 }
 
 impl Replay<'_> {
@@ -215,7 +213,9 @@ impl Replay<'_> {
                 segment.number, segment.store, segment.first,
             )));
         }
-        let mut end = End { segment, file, bytes: Vec::new(), at: HEADER as usize, begins: Vec::new() };
+        let is_certain = from.is_some();
+        let mut end =
+            End { segment, file, bytes: Vec::new(), at: HEADER as usize, begins: Vec::new(), is_certain };
         let mut expected = first;
         loop {
             let rest = &bytes[end.at..];
@@ -270,6 +270,9 @@ impl Replay<'_> {
         let unreadable = |error: &dyn std::fmt::Display| {
             damaged(format_args!("{name}: record {sequence} at byte {at} cannot be read: {error}"))
         };
+        if record.rules != Engine::RULES {
+            return Err(other_rules("open", name, record));
+        }
         let (texts, message) = record.parts().ok_or_else(|| unreadable(&"it lacks some of its texts"))?;
         let command = logged::read(message, texts).map_err(|error| unreadable(&error))?;
         let other = |what: &str| {
@@ -313,8 +316,8 @@ impl End {
     /// Blanks what was cut off, lest it pass for records one day, and writes again what is not known to be on disk: if the
     /// process before this one died of a failed sync, the kernel may show bytes that the disk does not have.
     fn mend(&self, files: &dyn Files, known: u64) -> Result<(), StoreError> {
-        // A segment gets records once it is certainly there; without any, not even its header is certain.
-        let is_certain = !self.begins.is_empty();
+        // A segment gets records and snapshots once it is certainly there; without any, not even its header is certain.
+        let is_certain = self.is_certain || !self.begins.is_empty();
         let unknown =
             self.begins.iter().find(|(sequence, _)| *sequence > known).map_or(self.at, |(_, at)| *at);
         let begin = if is_certain { unknown } else { 0 };
@@ -341,6 +344,21 @@ fn newer(what: std::fmt::Arguments<'_>) -> StoreError {
         ErrorKind::Unsupported,
         format!(
             "disk store: cannot open {what}; nothing was changed: open it with the version that wrote it, or a later one"
+        ),
+    )
+}
+
+/// A record of another engine, which must not be done again by this one.
+pub(super) fn other_rules(attempted: &str, file: &str, record: &Record<'_>) -> StoreError {
+    StoreError::new(
+        ErrorKind::Unsupported,
+        format!(
+            "disk store: cannot {attempted} {file}: from record {} on it was written by an engine with rules {}, and this version of \
+             Trapline has rules {}, which may decide otherwise; nothing was changed: open it once with the version that wrote \
+             it and close it in good order (`trapline frontier stats` does), then this one can go on",
+            record.sequence,
+            record.rules,
+            Engine::RULES
         ),
     )
 }

@@ -81,10 +81,11 @@ pub fn repair(
             format!("disk store: cannot repair `{}`: not one segment can be read", from.display()),
         ));
     };
-    let Salvage { mut engine, texts, mut repaired, next: reached, .. } = salvage;
+    let Salvage { mut engine, texts, mut repaired, next: reached, is_whole } = salvage;
     repaired.damages = damages;
     forget_unreadable(&mut engine, &texts, &mut repaired);
-    if !repaired.damages.is_empty() {
+    // Also if nothing is damaged, but an engine of other rules has answered otherwise.
+    if !is_whole || !repaired.damages.is_empty() {
         engine.skip_leases(engine.last_lease() + LEASES_SKIPPED);
     }
     repaired.urls = engine.places().count() as u64;
@@ -228,16 +229,12 @@ fn write(
     }
     let mut writer = Writer::begin(&*copy, store, position)?;
     engine.begin_image();
-    loop {
-        let frames = engine.next_frames();
-        if frames.is_empty() {
-            break;
+    let last = loop {
+        if let Some(last) = writer.frames(engine.next_frames())? {
+            break last;
         }
-        for frame in frames {
-            writer.frame(&frame.encode())?;
-        }
-    }
-    writer.finish(&*copy)?;
+    };
+    writer.finish(&last, &*copy)?;
     sync_folder(to)?;
     to.canonicalize()?.parent().map_or(Ok(()), sync_folder)
 }

@@ -17,7 +17,7 @@
 use std::io;
 use std::sync::Arc;
 
-use trapline_frontier::{Engine, Library};
+use trapline_frontier::{BadImage, Engine, Frame, Library};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use super::files::{Files, LogFile};
@@ -68,7 +68,21 @@ impl Writer {
         Ok(Self { file, at: 0, bytes: header, frames: 0 })
     }
 
-    pub(crate) fn frame(&mut self, frame: &[u8]) -> io::Result<()> {
+    /// Takes the next frames of an image, of which there must be some. Answers the last one, which is written to finish it.
+    pub(crate) fn frames(&mut self, frames: Vec<Frame>) -> io::Result<Option<Frame>> {
+        if frames.is_empty() {
+            return Err(io::Error::other("the image of the engine was given up before it was complete"));
+        }
+        for frame in frames {
+            if frame.is_last() {
+                return Ok(Some(frame));
+            }
+            self.frame(&frame.encode())?;
+        }
+        Ok(None)
+    }
+
+    fn frame(&mut self, frame: &[u8]) -> io::Result<()> {
         let length = u32::try_from(frame.len()).map_err(|_| io::ErrorKind::FileTooLarge)?;
         self.bytes.extend_from_slice(&length.to_le_bytes());
         self.bytes.extend_from_slice(&xxh3_64_with_seed(frame, self.frames).to_le_bytes());
@@ -84,8 +98,9 @@ impl Writer {
         Ok(())
     }
 
-    /// Brings it to disk, and says how large it is.
-    pub(crate) fn finish(mut self, files: &dyn Files) -> io::Result<u64> {
+    /// Brings it to disk with its last frame, and says how large it is.
+    pub(crate) fn finish(mut self, last: &Frame, files: &dyn Files) -> io::Result<u64> {
+        self.frame(&last.encode())?;
         self.write()?;
         self.file.sync()?;
         files.sync_folder()?;
@@ -108,8 +123,8 @@ pub(crate) enum Unusable {
     Unfinished,
     /// It is damaged; the log has all that is in it.
     Broken(String),
-    /// A format to come.
-    Newer(u32),
+    /// A format to come, or an engine: what it has, and what is known here.
+    Newer(String),
 }
 
 impl From<io::Error> for Unusable {
@@ -132,7 +147,9 @@ pub(crate) fn read(files: &dyn Files, file: &str, texts: &Arc<Texts>) -> Result<
     let number = |at: usize| u64::from_le_bytes(header[at..at + 8].try_into().expect("eight bytes"));
     let format = number(8) as u32;
     if format > FORMAT {
-        return Err(Unusable::Newer(format));
+        return Err(Unusable::Newer(format!(
+            "it has format {format}, and this version of Trapline knows snapshots up to format {FORMAT}"
+        )));
     }
     if format != FORMAT || number(56) != xxh3_64(&header[..56]) {
         return Err(broken("its header is damaged".to_owned()));
@@ -158,7 +175,10 @@ pub(crate) fn read(files: &dyn Files, file: &str, texts: &Arc<Texts>) -> Result<
         if *checksum != xxh3_64_with_seed(&frame, frame_number).to_le_bytes() {
             return Err(damaged());
         }
-        restore.frame(&frame).map_err(|error| broken(format!("at byte {at}: {error}")))?;
+        restore.frame(&frame).map_err(|error| match error {
+            BadImage::Newer(_) => Unusable::Newer(error.to_string()),
+            _ => broken(format!("at byte {at}: {error}")),
+        })?;
         at += (FRAME_HEADER + length) as u64;
     }
     let engine = restore.finish().map_err(|_| Unusable::Unfinished)?;

@@ -37,6 +37,11 @@ impl Frame {
     pub fn encode(&self) -> Vec<u8> {
         self.0.encode_to_vec()
     }
+
+    /// Whether it is the last of its image. One without it was given up.
+    pub fn is_last(&self) -> bool {
+        matches!(self.0.content, Some(Content::End(_)))
+    }
 }
 
 /// What is wrong with an image.
@@ -51,6 +56,9 @@ pub enum BadImage {
     /// Frames are missing.
     #[error("it lacks {0}")]
     Lacks(&'static str),
+    /// It is of an engine to come, which may know what this one would leave out.
+    #[error("it is of an engine with rules {0}, and this one has rules {rules}", rules = Engine::RULES)]
+    Newer(u32),
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -84,6 +92,9 @@ struct EngineMessage {
     last_lease: u64,
     #[prost(string, optional, tag = "2")]
     last_served: Option<String>,
+    /// See [`Engine::RULES`].
+    #[prost(uint32, tag = "3")]
+    rules: u32,
 }
 
 /// Nothing is missing.
@@ -120,7 +131,8 @@ impl Engine {
     /// Only an engine with a library has all of it in its image.
     pub fn begin_image(&mut self) {
         let last_served = self.last_served.as_deref().map(str::to_owned);
-        let engine = Some(EngineMessage { last_lease: self.last_lease, last_served });
+        let engine =
+            Some(EngineMessage { last_lease: self.last_lease, last_served, rules: Self::RULES.into() });
         let mut waiting = VecDeque::new();
         for (name, crawl) in &mut self.crawls {
             waiting.push_back((Arc::clone(name), Some(Box::new(crawl.begin_shot()))));
@@ -240,7 +252,10 @@ impl Restore {
         let content = FrameMessage::decode(bytes)?.content;
         let crawl = self.crawl.as_mut().ok_or(BadImage::Lacks("a crawl before its parts"));
         match content.ok_or(BadImage::Lacks("a frame this version knows"))? {
-            Content::Engine(EngineMessage { last_lease, last_served }) => {
+            Content::Engine(EngineMessage { rules, .. }) if rules > Engine::RULES.into() => {
+                return Err(BadImage::Newer(rules));
+            }
+            Content::Engine(EngineMessage { last_lease, last_served, rules: _ }) => {
                 self.engine.last_lease = last_lease;
                 self.engine.last_served = last_served.map(Arc::from);
                 self.begun = true;
@@ -278,5 +293,43 @@ impl Restore {
     /// If the last frame is missing.
     pub fn finish(self) -> Result<Engine, BadImage> {
         if self.ended { Ok(self.engine) } else { Err(BadImage::Lacks("its end")) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use trapline_core::Request;
+
+    #[derive(Debug)]
+    struct Nothing;
+
+    impl Library for Nothing {
+        fn put(&self, _: &Request) -> u64 {
+            0
+        }
+
+        fn get(&self, _: u64) -> Arc<Request> {
+            Arc::new(Request::get(""))
+        }
+
+        fn free(&self, _: u64) {}
+    }
+
+    /// What a later engine remembers and this one does not know would be left out without a word.
+    #[test]
+    fn an_image_of_an_engine_to_come_is_refused() {
+        let restore = |rules| {
+            let engine = EngineMessage { rules, ..EngineMessage::default() };
+            let message = FrameMessage { content: Some(Content::Engine(engine)) };
+            Engine::restore("disk", Arc::new(Nothing)).frame(&message.encode_to_vec())
+        };
+        let rules = u32::from(Engine::RULES);
+        assert!(restore(rules).is_ok());
+        let error = restore(rules + 1).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            format!("it is of an engine with rules {}, and this one has rules {rules}", rules + 1)
+        );
     }
 }
