@@ -96,8 +96,8 @@ impl Shared {
             Ok(bytes) => {
                 inner.enough = self.snapshot_bytes.max(bytes / 2);
                 drop(inner);
-                snapshots.next = position.next;
-                self.drop_old_snapshots(position.next);
+                let before = std::mem::replace(&mut snapshots.next, position.next);
+                self.drop_old_snapshots(position.next, before);
                 Ok(position.next - 1)
             }
             Err(trouble) => {
@@ -140,14 +140,11 @@ impl Shared {
         writer.finish(&last, &*self.files).map_err(failed)
     }
 
-    /// Keeps this snapshot and the one before it, should this one turn out to be damaged.
-    fn drop_old_snapshots(&self, newest: u64) {
+    /// Keeps this snapshot and the one before it that is whole, should this one turn out to be damaged.
+    fn drop_old_snapshots(&self, newest: u64, before: u64) {
         let Ok(names) = self.files.list() else { return };
-        let mut older: Vec<u64> = names.iter().filter_map(|name| snapshot::number_of(name)).collect();
-        older.retain(|number| *number < newest);
-        older.sort_unstable();
-        older.pop();
-        for number in older {
+        let numbers = names.iter().filter_map(|name| snapshot::number_of(name));
+        for number in numbers.filter(|number| *number < newest && *number != before) {
             // One that stays does no harm, and goes with the next.
             let _ = self.files.remove(&snapshot::name(number));
         }

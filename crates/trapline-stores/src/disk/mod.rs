@@ -170,11 +170,21 @@ impl DiskStore {
         let started = Instant::now();
         let DiskOptions { durability, snapshot_bytes, background, .. } = *options;
         let recovery = recovery::recover(files, Sizes::of(options), draw_number)?;
-        let recovery::Recovery { engine, mut log, texts, last, bytes_cut, snapshot, unsaved } = recovery;
+        let recovery::Recovery {
+            engine,
+            mut log,
+            texts,
+            last,
+            bytes_cut,
+            snapshot,
+            snapshots_passed_over,
+            unsaved,
+        } = recovery;
         let opened = Recovered {
             log_position: last,
             bytes_cut,
             snapshot: snapshot.as_ref().map(|(position, _)| position.next - 1),
+            snapshots_passed_over,
             took: started.elapsed(),
             ..Recovered::default()
         };

@@ -121,15 +121,24 @@ pub(crate) struct Snapshot {
 pub(crate) enum Unusable {
     /// It was never finished.
     Unfinished,
-    /// It is damaged; the log has all that is in it.
+    /// It is damaged, or the power went while it was written; the log has all that is in it.
     Broken(String),
+    /// The disk does not give it; another time it may.
+    Unreadable(String),
     /// A format to come, or an engine: what it has, and what is known here.
     Newer(String),
 }
 
+impl Unusable {
+    /// Whether something has happened to it that should not.
+    pub(crate) fn is_trouble(&self) -> bool {
+        !matches!(self, Self::Unfinished)
+    }
+}
+
 impl From<io::Error> for Unusable {
     fn from(error: io::Error) -> Self {
-        Self::Broken(format!("it cannot be read: {error}"))
+        Self::Unreadable(format!("it cannot be read: {error}"))
     }
 }
 
@@ -183,7 +192,7 @@ pub(crate) fn read(files: &dyn Files, file: &str, texts: &Arc<Texts>) -> Result<
     }
     let engine = restore.finish().map_err(|_| Unusable::Unfinished)?;
     if let Some(failure) = texts.take_failure() {
-        return Err(broken(failure.to_string()));
+        return Err(Unusable::Unreadable(failure.to_string()));
     }
     Ok(Snapshot { engine, store, position, bytes: at })
 }

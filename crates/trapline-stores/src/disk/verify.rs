@@ -232,8 +232,10 @@ fn read_snapshots<'a>(
                 verified.leftovers.push(format!("{file} was never finished; the next opening removes it"));
             }
             // The owner has removed it since it was listed.
-            Err(Unusable::Broken(_)) if !files.list()?.contains(&name) => {}
-            Err(Unusable::Broken(what)) => verified.damages.push(Damage { file, bytes: None, what }),
+            Err(Unusable::Unreadable(_)) if !files.list()?.contains(&name) => {}
+            Err(Unusable::Broken(what) | Unusable::Unreadable(what)) => {
+                verified.damages.push(Damage { file, bytes: None, what })
+            }
             Err(Unusable::Newer(what)) => verified.damages.push(Damage { file, bytes: None, what }),
         }
     }

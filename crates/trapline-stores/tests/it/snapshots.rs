@@ -194,6 +194,61 @@ fn a_damaged_snapshot_is_passed_over() {
     }
 }
 
+/// It is told of, stays for `verify` to see, and goes when there is another one; what goes on from is never the damaged one's
+/// to take the place of.
+#[test]
+fn a_damaged_snapshot_is_told_of_and_kept_until_there_is_another() {
+    let files = worked();
+    let names = files.names(".snapshot");
+    files.change(&names[1], |bytes| bytes[100] ^= 1);
+    let passed_over = |store: &DiskStore| store.recovered().0.snapshots_passed_over;
+    for _ in 0..2 {
+        let store = open(&files);
+        assert_eq!(passed_over(&store), 1);
+        assert_eq!(files.names(".snapshot"), names);
+        let damaged = verified(&files).damages.remove(0);
+        assert_eq!(damaged.file, format!("simulated/{}", names[1]));
+    }
+    let store = open(&files);
+    assert_eq!(admit(&crawl(&store), "more"), [Admission::Added]);
+    let newest = store.snapshot().expect("it is taken") + 1;
+    assert_eq!(files.names(".snapshot"), [names[0].clone(), format!("{newest:010}.snapshot")]);
+    drop(store);
+    assert_eq!(passed_over(&open(&files)), 0);
+    assert_eq!(verified(&files).damages, []);
+}
+
+/// What cannot be read may be whole: then the log was on disk up to there, and what looks like a torn end is none.
+#[test]
+fn a_snapshot_that_cannot_be_read_is_not_done_without_if_the_log_ends_before_it() {
+    let files = worked();
+    let store = open(&files);
+    store.snapshot().expect("it is taken");
+    store.close().expect("it closes");
+    let newest = files.names(".snapshot").remove(1);
+    let segment = files.names(".segment").pop().expect("there are some");
+    files.change(&segment, |bytes| {
+        let end = bytes.iter().rposition(|byte| *byte != 0).expect("there are records");
+        bytes[end] ^= 1;
+    });
+    // Names are listed, the newest segment is looked at in two reads, then the snapshot is opened, and read.
+    files.set_read_fault(Some((4, false)));
+    let error = DiskStore::open_on(files.clone(), &SMALL).err().expect("it does not open");
+    assert_eq!(
+        (error.kind(), error.to_string()),
+        (
+            ErrorKind::Unavailable,
+            format!(
+                "disk store: cannot open: cannot do without simulated/{newest}, before which the log ends: it cannot be read: \
+                 simulated failure to read"
+            )
+        )
+    );
+    files.set_read_fault(None);
+    let error = DiskStore::open_on(files, &SMALL).err().expect("it does not open");
+    assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+}
+
 /// Random work with snapshots at random moments, crashes of the process and of the machine: at each opening the newest
 /// snapshot and the log behind it say what the whole log says.
 #[test]
