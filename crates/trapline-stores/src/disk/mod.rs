@@ -19,6 +19,7 @@ mod keeper;
 mod log;
 mod message;
 mod options;
+mod part;
 mod record;
 mod recovery;
 mod reopen;
