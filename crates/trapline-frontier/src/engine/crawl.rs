@@ -4,11 +4,12 @@
 //! [`leave`](Crawl::leave)s it, which keeps every count; after its queues have been touched they
 //! [`find their state`](Crawl::refresh).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use trapline_core::{Identity, IdentityKey, Timestamp};
 
+use super::album::Album;
 use super::census::Census;
 use super::groups::Groups;
 use super::jobs::Jobs;
@@ -45,10 +46,10 @@ pub(super) struct Crawl {
     pub(super) lines: Lines,
     pub(super) timers: Timers,
     pub(super) leases: Leases,
-    pub(super) dead_letters: BTreeMap<EntryId, Death>,
+    pub(super) dead_letters: Album<EntryId, Death>,
     /// Why URLs were disregarded, where a reason was given.
-    pub(super) disregards: BTreeMap<EntryId, String>,
-    pub(super) notes: BTreeMap<String, StoredNote>,
+    pub(super) disregards: Album<EntryId, String>,
+    pub(super) notes: Album<String, StoredNote>,
     /// Which notes go when.
     pub(super) note_expiries: BTreeSet<(Timestamp, String)>,
     pub(super) jobs: Jobs,
@@ -77,7 +78,7 @@ pub(super) struct Crawl {
 }
 
 /// Why and when an entry died.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Death {
     pub(super) reason: String,
     pub(super) at: Timestamp,
@@ -86,7 +87,7 @@ pub(super) struct Death {
 }
 
 /// A note as the engine keeps it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct StoredNote {
     pub(super) value: Vec<u8>,
     pub(super) expires: Option<Timestamp>,
@@ -119,9 +120,9 @@ impl Crawl {
             lines: Lines::new(new.partitions),
             timers: Timers::default(),
             leases: Leases::default(),
-            dead_letters: BTreeMap::new(),
-            disregards: BTreeMap::new(),
-            notes: BTreeMap::new(),
+            dead_letters: Album::default(),
+            disregards: Album::default(),
+            notes: Album::default(),
             note_expiries: BTreeSet::new(),
             jobs: Jobs::default(),
             unswept: false,

@@ -7,6 +7,7 @@
 //! kept in order ([`mod@line`], [`timers`], [`order`]) and every count is kept as things change.
 
 mod admit;
+mod album;
 mod budgets;
 mod census;
 mod check;

@@ -2,7 +2,7 @@
 //! day without the commands that led there.
 //!
 //! What is small is copied at once. What there may be millions of is photographed piece by piece while the engine goes
-//! on; see [`super::chunks`]. What follows from the rest (the tables, the line of queues, timers, the census) is left out and made
+//! on; see [`super::chunks`] and [`super::album`]. What follows from the rest (the tables, the line of queues, timers, the census) is left out and made
 //! again. Requests are the library's.
 //!
 //! Frames are protobuf messages, so that what is added later can be left out by those who wrote earlier. Tags are never
@@ -10,6 +10,7 @@
 
 mod crawl;
 mod entries;
+mod kept;
 mod parts;
 mod queues;
 mod restore;
@@ -25,6 +26,7 @@ use super::crawl::Crawl;
 use crate::library::Library;
 use crawl::CrawlMessage;
 use entries::{LivesMessage, MoresMessage, RecordsMessage};
+use kept::{DeathsMessage, DisregardsMessage, LeasesMessage, NotesMessage};
 use queues::QueuesMessage;
 use restore::Restored;
 
@@ -63,7 +65,7 @@ pub enum BadImage {
 
 #[derive(Clone, PartialEq, Message)]
 struct FrameMessage {
-    #[prost(oneof = "Content", tags = "1, 2, 3, 4, 5, 6, 7")]
+    #[prost(oneof = "Content", tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11")]
     content: Option<Content>,
 }
 
@@ -84,6 +86,14 @@ enum Content {
     Queues(QueuesMessage),
     #[prost(message, tag = "7")]
     End(EndMessage),
+    #[prost(message, tag = "8")]
+    Leases(LeasesMessage),
+    #[prost(message, tag = "9")]
+    Deaths(DeathsMessage),
+    #[prost(message, tag = "10")]
+    Disregards(DisregardsMessage),
+    #[prost(message, tag = "11")]
+    Notes(NotesMessage),
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -135,7 +145,7 @@ impl Engine {
             Some(EngineMessage { last_lease: self.last_lease, last_served, rules: Self::RULES.into() });
         let mut waiting = VecDeque::new();
         for (name, crawl) in &mut self.crawls {
-            waiting.push_back((Arc::clone(name), Some(Box::new(crawl.begin_shot()))));
+            waiting.push_back((Arc::clone(name), Some(Box::new(crawl.begin_shot(self.last_lease)))));
         }
         let crawls = waiting.len() as u64;
         self.shot = Some(Box::new(Shot { waiting, departed: BTreeMap::new(), engine, crawls }));
@@ -215,19 +225,22 @@ impl Engine {
 const FRAMES_AT_ONCE: usize = 16;
 
 impl Crawl {
-    fn begin_shot(&mut self) -> CrawlMessage {
+    fn begin_shot(&mut self, last_lease: u64) -> CrawlMessage {
         self.urls.begin_shot();
         self.queues.begin_shot();
+        self.begin_shot_of_kept(last_lease);
         CrawlMessage::of(self)
     }
 
     fn take_shot(&mut self) -> Option<Content> {
-        self.urls.take_shot().or_else(|| self.queues.take_shot())
+        let entries = self.urls.take_shot();
+        entries.or_else(|| self.queues.take_shot()).or_else(|| self.take_shot_of_kept())
     }
 
     fn drop_shot(&mut self) {
         self.urls.drop_shot();
         self.queues.drop_shot();
+        self.drop_shot_of_kept();
     }
 }
 
@@ -268,6 +281,10 @@ impl Restore {
             Content::Lives(message) => crawl?.lives(&message)?,
             Content::Mores(message) => crawl?.mores(message)?,
             Content::Queues(message) => crawl?.queues(message)?,
+            Content::Leases(LeasesMessage { leases }) => crawl?.leases(&leases)?,
+            Content::Deaths(DeathsMessage { deaths }) => crawl?.deaths(deaths)?,
+            Content::Disregards(DisregardsMessage { disregards }) => crawl?.disregards(disregards)?,
+            Content::Notes(NotesMessage { notes }) => crawl?.notes(notes),
             Content::End(EndMessage { crawls }) => {
                 self.end_crawl()?;
                 if !self.begun || self.engine.crawls.len() as u64 != crawls {
@@ -299,7 +316,9 @@ impl Restore {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use trapline_core::Request;
+    use crate::settings::Settings;
+    use crate::verbs::{CrawlChange, NewCrawl, NoteWrite, Steer};
+    use trapline_core::{IdentityKey, Request, Timestamp};
 
     #[derive(Debug)]
     struct Nothing;
@@ -314,6 +333,29 @@ mod tests {
         }
 
         fn free(&self, _: u64) {}
+    }
+
+    /// Nobody waits until a million of them are copied.
+    #[test]
+    fn what_there_may_be_many_of_comes_in_pieces() {
+        let mut engine = Engine::with_library("disk", Arc::new(Nothing));
+        let new = NewCrawl { settings: Settings::default(), partitions: 1, key: IdentityKey::from_seed(1) };
+        let mut steer = |change| engine.steer("c", Timestamp::ZERO, Steer::Crawl(change)).unwrap();
+        steer(CrawlChange::Create(new));
+        for key in 0..3000 {
+            let key = format!("{key}");
+            steer(CrawlChange::Note(NoteWrite { key, value: Some(Vec::new()), expires: None }));
+        }
+        engine.begin_image();
+        let mut pieces = Vec::new();
+        for Frame(message) in engine.next_frames() {
+            match message.content {
+                Some(Content::Crawl(crawl)) => assert_eq!(crawl.notes, []),
+                Some(Content::Notes(NotesMessage { notes })) => pieces.push(notes.len()),
+                _ => {}
+            }
+        }
+        assert_eq!(pieces, [1024, 1024, 952]);
     }
 
     /// What a later engine remembers and this one does not know would be left out without a word.
