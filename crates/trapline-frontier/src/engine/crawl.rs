@@ -310,6 +310,12 @@ impl Crawl {
         None
     }
 
+    /// The same for questions, which sweep nothing: a log of commands would not know.
+    pub(super) fn see_url(&self, identity: Identity) -> Option<EntryId> {
+        let mut entries = std::iter::successors(self.urls.newest(identity), |id| self.urls.older(*id));
+        entries.find(|id| !self.is_gone(*id))
+    }
+
     /// All entries of a URL that are not gone, the newest first.
     pub(super) fn find_all(&mut self, identity: Identity) -> Vec<EntryId> {
         let mut found = Vec::new();
@@ -338,18 +344,31 @@ impl Crawl {
 
     /// Finishes the crawl if it has reached one of its limits.
     pub(super) fn check_limits(&mut self) {
+        if let Some(reason) = self.limit_reached() {
+            self.finish(reason.to_owned());
+        }
+    }
+
+    /// One of its limits that it has reached.
+    fn limit_reached(&self) -> Option<&'static str> {
         let settings = &self.settings;
         let over = |limit: Option<u64>, count: u64| limit.is_some_and(|limit| count >= limit);
-        let reason = if over(settings.max_urls, self.fetched) {
-            "max_urls"
+        if over(settings.max_urls, self.fetched) {
+            Some("max_urls")
         } else if over(settings.max_bytes, self.bytes) {
-            "max_bytes"
+            Some("max_bytes")
         } else if settings.max_time.is_some_and(|limit| self.now >= self.started + limit) {
-            "max_time"
+            Some("max_time")
         } else {
-            return;
-        };
-        self.finish(reason.to_owned());
+            None
+        }
+    }
+
+    /// Whether the next verb changes something before it begins, whatever its time.
+    pub(super) fn has_overdue(&self) -> bool {
+        self.has_work()
+            || self.note_expiries.first().is_some_and(|(expires, _)| *expires <= self.now)
+            || !self.is_finished() && self.limit_reached().is_some()
     }
 
     /// Ends the crawl; the first reason stays.

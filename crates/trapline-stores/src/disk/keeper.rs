@@ -38,6 +38,11 @@ impl Bell {
         self.rung.notify_one();
     }
 
+    /// Whether it was rung, without waiting.
+    fn was_rung(&self) -> bool {
+        std::mem::take(&mut self.state().is_rung)
+    }
+
     /// Waits until it is rung; answers whether it was, or the store is closed.
     fn wait(&self) -> bool {
         let mut state = self.state();
@@ -52,9 +57,7 @@ impl Bell {
 /// Does what there is to do until the store is closed.
 pub(crate) fn run(shared: &Shared) {
     while shared.bell.wait() {
-        if let Some(next) = shared.wants_ahead() {
-            shared.ahead.make(&*shared.files, next);
-        }
+        shared.make_ahead();
         if shared.wants_snapshot() {
             // Nothing is lost if it fails; it is tried again when the log has grown by as much once more.
             let _ = shared.take_snapshot(Phase::Open);
@@ -63,6 +66,13 @@ pub(crate) fn run(shared: &Shared) {
 }
 
 impl Shared {
+    /// Makes the next segment, if it is time.
+    fn make_ahead(&self) {
+        if let Some(next) = self.wants_ahead() {
+            self.ahead.make(&*self.files, next);
+        }
+    }
+
     /// The segment that is to be made ahead of time.
     fn wants_ahead(&self) -> Option<(u64, u64)> {
         let inner = self.inner("look ahead").ok()?;
@@ -130,6 +140,10 @@ impl Shared {
             writer = snapshot::Writer::begin(&*self.files, store, position).map_err(failed)?;
         }
         let last = loop {
+            // Whoever takes a large one does not hear the bell until it is done.
+            if self.has_keeper && self.bell.was_rung() {
+                self.make_ahead();
+            }
             let frames = self.inner_in(phase, ATTEMPTED)?.engine.next_frames();
             if let Some(last) = writer.frames(frames).map_err(failed)? {
                 break last;

@@ -71,7 +71,6 @@ pub use verify::{Verified, verify, verify_on};
 pub struct DiskStore {
     shared: Arc<Shared>,
     durability: Durability,
-    background: bool,
     /// What each crawl had when the store was opened.
     recovered: BTreeMap<Arc<str>, Recovered>,
     /// What is told of crawls that came later.
@@ -93,6 +92,8 @@ struct Shared {
     bell: Bell,
     snapshots: Mutex<Snapshots>,
     snapshot_bytes: u64,
+    /// Whether a thread takes snapshots, and makes segments ahead of time.
+    has_keeper: bool,
     planted: Planted,
 }
 
@@ -207,6 +208,7 @@ impl DiskStore {
             bell: Bell::default(),
             snapshots: Mutex::new(snapshots),
             snapshot_bytes,
+            has_keeper: background,
             planted: planted.clone(),
         });
         let interval = match durability {
@@ -216,7 +218,6 @@ impl DiskStore {
         let store = Self {
             shared,
             durability,
-            background,
             recovered,
             opened,
             threads: Mutex::default(),
@@ -292,7 +293,7 @@ impl DiskStore {
         if !self.shared.go_to(Phase::Closing) {
             return Ok(());
         }
-        if self.background {
+        if self.shared.has_keeper {
             // However little was done: the next opening may be another version's, which can read what there is, but perhaps not do
             // what was done as it was done. If it cannot be taken, the log has it all.
             let _ = self.shared.take_snapshot(Phase::Closing);
@@ -421,8 +422,8 @@ impl DiskStore {
         }
     }
 
-    /// Asks the engine something. The time that passes by it is written, but nobody waits for the disk. What the answer
-    /// may show is waited for.
+    /// Asks the engine something. The time that passes by it is written, but nobody waits for the disk; if there is no room for
+    /// that, none passes. What the answer may show is waited for.
     async fn ask<T>(
         &self,
         attempted: &str,
@@ -444,22 +445,20 @@ impl DiskStore {
         let mut inner = self.shared.inner(attempted)?;
         let Shared { commit, texts, .. } = &*self.shared;
         let shown = inner.last_command;
+        let mut passes = inner.engine.would_pass(crawl, now);
         // After a failure nothing will be promised any more, so the log need not know what passed.
-        let passes = inner.engine.would_pass(crawl, now) && commit.failure().is_none();
-        if passes {
+        if passes && commit.failure().is_none() {
             let mut draft = Draft::new(|bytes| logged::pass(bytes, crawl, now));
             match inner.log.make_room(draft.len(), Urgency::Question, commit) {
                 Ok(()) => drop(self.append(&mut inner, &mut draft, answers::NOTHING)),
                 Err(NoRoom::Failed(failure)) => commit.fail(failure),
-                Err(refused) => return Err(no_room(attempted, &refused)),
+                Err(NoRoom::Refused { .. } | NoRoom::Spared { .. }) => passes = false,
             }
         }
-        // Whatever the time, a job that is under way takes a step.
-        let has_job = inner.engine.would_pass(crawl, Timestamp::ZERO);
-        if passes && !has_job {
-            // Time on its own first: of what cannot be read for the answer alone, nothing depends.
-            let _ = inner.engine.stats(crawl, now);
+        if passes {
+            inner.engine.pass(crawl, now);
             if let Some(failure) = texts.take_failure() {
+                // What a job made of it is not what it would have made of the real thing.
                 commit.fail(failure.clone());
                 return Err(stopped(attempted, &failure));
             }
@@ -467,13 +466,8 @@ impl DiskStore {
         let answer = question(&mut inner.engine);
         match texts.take_failure() {
             None => Ok((answer?, shown)),
-            Some(failure) => {
-                if passes && has_job {
-                    // What the job made of it is not what it would have made of the real thing.
-                    commit.fail(failure.clone());
-                }
-                Err(unreadable(attempted, &failure))
-            }
+            // Nothing depends on what cannot be read for the answer alone.
+            Some(failure) => Err(unreadable(attempted, &failure)),
         }
     }
 }
@@ -608,11 +602,11 @@ impl Store for DiskStore {
     }
 
     async fn scan(&self, crawl: &str, now: Timestamp, scan: &Scan) -> Result<Page, StoreError> {
-        self.ask("scan", (crawl, now), |engine| engine.scan(crawl, now, scan)).await
+        self.ask("scan", (crawl, now), |engine| engine.look(crawl, scan)).await
     }
 
     async fn stats(&self, crawl: &str, now: Timestamp) -> Result<Stats, StoreError> {
-        let stats = self.ask("count", (crawl, now), |engine| engine.stats(crawl, now)).await?;
+        let stats = self.ask("count", (crawl, now), |engine| engine.count(crawl)).await?;
         let recovered = self.recovered.get(crawl).copied().unwrap_or(self.opened);
         Ok(Stats { durability: Some(self.durability.to_string()), recovered: Some(recovered), ..stats })
     }

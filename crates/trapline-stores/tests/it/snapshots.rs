@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use trapline_core::{Request, Timestamp};
 use trapline_frontier::{
-    Admission, CrawlChange, ErrorKind, Frontier, NoteWrite, Outcome, Query, Rows, Scan, Settlement,
+    Admission, CrawlChange, ErrorKind, Frontier, NoteWrite, Outcome, Query, QueueChange, Rows, Scan,
+    Settlement,
 };
 use trapline_sim::Random;
 use trapline_stores::DiskStore;
@@ -293,6 +294,45 @@ fn a_snapshot_with_the_rest_of_the_log_is_the_whole_log() {
         assert_eq!(verified(&files).damages, [], "seed {seed}");
     }
     assert!(from_snapshot > 30, "{from_snapshot}");
+}
+
+/// What a question changes must be in the log. URLs that are gone and not swept yet are not swept by being asked for.
+#[test]
+fn asking_for_urls_that_are_gone_changes_nothing() {
+    let files = SimFiles::default();
+    let options = trapline_stores::DiskOptions { segment_bytes: 1 << 20, ..SMALL };
+    let store = Arc::new(DiskStore::open_on(files.clone(), &options).expect("it opens"));
+    let crawl = crawl(&store);
+    let page = |number: u32| Request::get(format!("http://{}.example/{number}", number % 2));
+    pollster::block_on(crawl.admit(at(0), (0..20_000).map(page))).expect("it is admitted");
+    pollster::block_on(crawl.steer_queue(at(0), "1.example", QueueChange::Delete)).expect("it is deleted");
+    let gone = (19_000..20_000).map(|number| crawl.prepare(page(number)).expect("a URL").identity).collect();
+    let scan = Scan::new(Query::UrlList(gone));
+    pollster::block_on(crawl.scan(at(0), &scan)).expect("it answers");
+    pollster::block_on(crawl.admit(at(0), (30_000..30_100).map(page))).expect("it is admitted");
+    store.snapshot().expect("it is taken");
+    assert_eq!(verified(&files).damages, []);
+}
+
+/// What a verb leaves for the next one to do, a question does, and the log knows.
+#[test]
+fn what_a_question_finishes_is_in_the_log() {
+    let files = SimFiles::default();
+    let store = open(&files);
+    let crawl = crawl(&store);
+    admit(&crawl, "a");
+    let late = NoteWrite { key: "late".to_owned(), value: Some(vec![1]), expires: Some(at(0)) };
+    pollster::block_on(crawl.steer_crawl(at(STEPS), CrawlChange::Note(late))).expect("it is noted");
+    pollster::block_on(crawl.stats(at(STEPS))).expect("it counts");
+    store.snapshot().expect("it is taken");
+    let lease = pollster::block_on(crawl.claim(at(STEPS), 1)).expect("it is claimed").leases.remove(0);
+    let limit = CrawlChange::Set(vec![("max_urls".to_owned(), "1".to_owned())]);
+    pollster::block_on(crawl.steer_crawl(at(STEPS), limit)).expect("it is set");
+    let done = Settlement::new(lease.id, Outcome::done());
+    pollster::block_on(crawl.settle(at(STEPS), vec![done])).expect("it is settled");
+    pollster::block_on(crawl.stats(at(STEPS))).expect("it counts");
+    store.snapshot().expect("it is taken");
+    assert_eq!(verified(&files).damages, []);
 }
 
 /// One that is there is not written again: a crash would leave none, and a repaired store cannot do without.
