@@ -112,7 +112,7 @@ impl Shared {
             }
             Err(trouble) => {
                 inner.engine.drop_image();
-                let is_abandoned = inner.phase == Phase::Closed;
+                let is_abandoned = inner.phase == Phase::Abandoned;
                 // It is tried again when there is as much once more.
                 inner.unsaved += unsaved;
                 inner.enough = inner.unsaved.saturating_add(self.snapshot_bytes);

@@ -123,6 +123,14 @@ enum Phase {
     /// Nothing is done any more, so that the last snapshot has everything.
     Closing,
     Closed,
+    /// It has ended as a killed process does: not even what is half-way is removed.
+    Abandoned,
+}
+
+impl Phase {
+    fn has_ended(self) -> bool {
+        matches!(self, Self::Closed | Self::Abandoned)
+    }
 }
 
 /// The largest batch that is taken, as bytes of the log.
@@ -281,7 +289,7 @@ impl DiskStore {
     /// simulations.
     pub fn abandon(&self) {
         self.cut_serving();
-        if self.shared.go_to(Phase::Closed) {
+        if self.shared.go_to(Phase::Abandoned) {
             self.shared.commit.abandon();
             self.end();
         }
@@ -476,7 +484,7 @@ impl Shared {
     /// Goes on to a phase; answers whether it had not come there yet.
     fn go_to(&self, phase: Phase) -> bool {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-        let goes = (inner.phase as u8) < (phase as u8);
+        let goes = inner.phase != phase && !inner.phase.has_ended();
         if goes {
             inner.phase = phase;
         }

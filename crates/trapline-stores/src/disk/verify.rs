@@ -234,7 +234,7 @@ fn read_snapshots<'a>(
             // The owner has removed it since it was listed.
             Err(Unusable::Unreadable(_)) if !files.list()?.contains(&name) => {}
             Err(Unusable::Broken(what) | Unusable::Unreadable(what)) => {
-                verified.damages.push(Damage { file, bytes: None, what })
+                verified.damages.push(Damage { file, bytes: None, what });
             }
             Err(Unusable::Newer(what)) => verified.damages.push(Damage { file, bytes: None, what }),
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use trapline_core::{Request, Timestamp};
 use trapline_frontier::{
     Admission, CrawlChange, ErrorKind, Frontier, NoteWrite, Outcome, Query, QueueChange, Rows, Scan,
-    Settlement,
+    Settlement, Store,
 };
 use trapline_sim::Random;
 use trapline_stores::DiskStore;
@@ -294,6 +294,42 @@ fn a_snapshot_with_the_rest_of_the_log_is_the_whole_log() {
         assert_eq!(verified(&files).damages, [], "seed {seed}");
     }
     assert!(from_snapshot > 30, "{from_snapshot}");
+}
+
+/// Once a store is closed, its folder is another's: a snapshot that was under way has ended by then.
+#[test]
+fn closing_waits_for_a_snapshot_that_is_too_late() {
+    for _ in 0..20 {
+        let files = SimFiles::default();
+        let store = open(&files);
+        admit(&crawl(&store), "a");
+        let (begun, has_begun) = std::sync::mpsc::channel();
+        let (go_on, may_go_on) = std::sync::mpsc::channel::<()>();
+        let ends = std::sync::Mutex::new((begun, may_go_on));
+        files.set_meanwhile(Some(Arc::new(move || {
+            let (begun, may_go_on) = &*ends.lock().expect("nothing panics");
+            let _ = begun.send(());
+            let _ = may_go_on.recv();
+        })));
+        std::thread::scope(|scope| {
+            let snapshot = scope.spawn(|| store.snapshot());
+            has_begun.recv().expect("it begins");
+            let closing = scope.spawn(|| {
+                store.close().expect("it closes");
+                files.names(".snapshot")
+            });
+            while pollster::block_on(store.stats("c", at(0))).is_ok() {
+                std::thread::yield_now();
+            }
+            go_on.send(()).expect("it waits");
+            assert_eq!(closing.join().expect("nothing panics"), [] as [String; 0], "nothing is left of it");
+            let error = snapshot.join().expect("nothing panics").expect_err("it is given up");
+            assert_eq!(
+                error.to_string(),
+                "disk store: cannot take a snapshot: the store was closed; open it again"
+            );
+        });
+    }
 }
 
 /// What a question changes must be in the log. URLs that are gone and not swept yet are not swept by being asked for.
