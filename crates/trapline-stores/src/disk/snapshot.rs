@@ -196,3 +196,27 @@ pub(crate) fn read(files: &dyn Files, file: &str, texts: &Arc<Texts>) -> Result<
     }
     Ok(Snapshot { engine, store, position, bytes: at })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::files::Folder;
+
+    /// Nothing more to take does not mean that everything was taken: only the last frame says so.
+    #[test]
+    fn an_image_that_was_given_up_makes_no_snapshot() {
+        let path = std::env::temp_dir().join(format!("trapline-given-up-{}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        let position = Position { next: 1, segment: 1, at: 64 };
+        let mut writer = Writer::begin(&Folder::new(&path), 7, position).unwrap();
+        let mut engine = Engine::named("disk");
+        engine.begin_image();
+        let last = writer.frames(engine.next_frames()).unwrap();
+        engine.begin_image();
+        engine.drop_image();
+        let error = writer.frames(engine.next_frames()).unwrap_err().to_string();
+        std::fs::remove_dir_all(&path).unwrap();
+        assert!(last.is_some_and(|last| last.is_last()));
+        assert_eq!(error, "the image of the engine was given up before it was complete");
+    }
+}
