@@ -425,6 +425,8 @@ pub struct Recovered {
     pub bytes_cut: u64,
     /// Up to which record a snapshot had everything, so that only what came after it was done again.
     pub snapshot: Option<u64>,
+    /// How many newer snapshots were passed over, because they are damaged or cannot be read.
+    pub snapshots_passed_over: u64,
     /// How long opening took.
     pub took: Duration,
 }

@@ -1,4 +1,5 @@
-//! How fast a disk store is on this machine: admitting, claiming and settling in batches, each synced; then opening again.
+//! How fast a disk store is on this machine: admitting, claiming and settling in batches, each synced; then closing and
+//! opening again.
 //!
 //! `cargo run --release -p trapline-stores --example disk_speed -- FOLDER [URLS] [batch|explicit]`. The folder is removed
 //! afterwards.
@@ -56,7 +57,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         pollster::block_on(frontier.settle(now, done))?;
     }
     rate("claim + settle", cycles, started);
+    let started = Instant::now();
     drop(frontier);
+    println!("closed in {:?}", started.elapsed());
 
     let store = DiskStore::open(folder, &options)?;
     let frontier = pollster::block_on(builder.open(store, now))?;

@@ -4,11 +4,12 @@
 //! [`leave`](Crawl::leave)s it, which keeps every count; after its queues have been touched they
 //! [`find their state`](Crawl::refresh).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use trapline_core::{Identity, IdentityKey, Timestamp};
 
+use super::album::Album;
 use super::census::Census;
 use super::groups::Groups;
 use super::jobs::Jobs;
@@ -45,10 +46,10 @@ pub(super) struct Crawl {
     pub(super) lines: Lines,
     pub(super) timers: Timers,
     pub(super) leases: Leases,
-    pub(super) dead_letters: BTreeMap<EntryId, Death>,
+    pub(super) dead_letters: Album<EntryId, Death>,
     /// Why URLs were disregarded, where a reason was given.
-    pub(super) disregards: BTreeMap<EntryId, String>,
-    pub(super) notes: BTreeMap<String, StoredNote>,
+    pub(super) disregards: Album<EntryId, String>,
+    pub(super) notes: Album<String, StoredNote>,
     /// Which notes go when.
     pub(super) note_expiries: BTreeSet<(Timestamp, String)>,
     pub(super) jobs: Jobs,
@@ -77,7 +78,7 @@ pub(super) struct Crawl {
 }
 
 /// Why and when an entry died.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Death {
     pub(super) reason: String,
     pub(super) at: Timestamp,
@@ -86,7 +87,7 @@ pub(super) struct Death {
 }
 
 /// A note as the engine keeps it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct StoredNote {
     pub(super) value: Vec<u8>,
     pub(super) expires: Option<Timestamp>,
@@ -119,9 +120,9 @@ impl Crawl {
             lines: Lines::new(new.partitions),
             timers: Timers::default(),
             leases: Leases::default(),
-            dead_letters: BTreeMap::new(),
-            disregards: BTreeMap::new(),
-            notes: BTreeMap::new(),
+            dead_letters: Album::default(),
+            disregards: Album::default(),
+            notes: Album::default(),
             note_expiries: BTreeSet::new(),
             jobs: Jobs::default(),
             unswept: false,
@@ -309,6 +310,12 @@ impl Crawl {
         None
     }
 
+    /// The same for questions, which sweep nothing: a log of commands would not know.
+    pub(super) fn see_url(&self, identity: Identity) -> Option<EntryId> {
+        let mut entries = std::iter::successors(self.urls.newest(identity), |id| self.urls.older(*id));
+        entries.find(|id| !self.is_gone(*id))
+    }
+
     /// All entries of a URL that are not gone, the newest first.
     pub(super) fn find_all(&mut self, identity: Identity) -> Vec<EntryId> {
         let mut found = Vec::new();
@@ -337,18 +344,31 @@ impl Crawl {
 
     /// Finishes the crawl if it has reached one of its limits.
     pub(super) fn check_limits(&mut self) {
+        if let Some(reason) = self.limit_reached() {
+            self.finish(reason.to_owned());
+        }
+    }
+
+    /// One of its limits that it has reached.
+    fn limit_reached(&self) -> Option<&'static str> {
         let settings = &self.settings;
         let over = |limit: Option<u64>, count: u64| limit.is_some_and(|limit| count >= limit);
-        let reason = if over(settings.max_urls, self.fetched) {
-            "max_urls"
+        if over(settings.max_urls, self.fetched) {
+            Some("max_urls")
         } else if over(settings.max_bytes, self.bytes) {
-            "max_bytes"
+            Some("max_bytes")
         } else if settings.max_time.is_some_and(|limit| self.now >= self.started + limit) {
-            "max_time"
+            Some("max_time")
         } else {
-            return;
-        };
-        self.finish(reason.to_owned());
+            None
+        }
+    }
+
+    /// Whether the next verb changes something before it begins, whatever its time.
+    pub(super) fn has_overdue(&self) -> bool {
+        self.has_work()
+            || self.note_expiries.first().is_some_and(|(expires, _)| *expires <= self.now)
+            || !self.is_finished() && self.limit_reached().is_some()
     }
 
     /// Ends the crawl; the first reason stays.

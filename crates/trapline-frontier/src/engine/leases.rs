@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use trapline_core::Timestamp;
 
+use super::album::Sitting;
 use super::moment::Moment;
 use super::urls::EntryId;
 
@@ -39,6 +40,10 @@ pub(super) struct Leases {
     blocks: VecDeque<Option<Box<Block>>>,
     /// All from before the first block.
     old: BTreeMap<u64, Grant>,
+    /// How many are out.
+    len: u64,
+    /// A photograph being taken.
+    shot: Option<Box<Sitting<u64, Grant>>>,
 }
 
 #[derive(Debug)]
@@ -49,6 +54,11 @@ struct Block {
 }
 
 impl Leases {
+    /// How many are out.
+    pub(super) fn len(&self) -> u64 {
+        self.len
+    }
+
     pub(super) fn get(&self, lease: u64) -> Option<&Grant> {
         let Some(at) = (lease / BLOCK).checked_sub(self.first) else { return self.old.get(&lease) };
         let grant = &self.blocks.get(at as usize)?.as_ref()?.grants[(lease % BLOCK) as usize];
@@ -56,12 +66,14 @@ impl Leases {
     }
 
     pub(super) fn get_mut(&mut self, lease: u64) -> Option<&mut Grant> {
+        self.keep(lease);
         let Some(at) = (lease / BLOCK).checked_sub(self.first) else { return self.old.get_mut(&lease) };
         let grant = &mut self.blocks.get_mut(at as usize)?.as_mut()?.grants[(lease % BLOCK) as usize];
         (grant.entry != EntryId::NONE).then_some(grant)
     }
 
     pub(super) fn insert(&mut self, lease: u64, grant: Grant) {
+        self.keep(lease);
         let block = lease / BLOCK;
         while !self.blocks.is_empty() && block.saturating_sub(self.first) >= SPAN {
             self.leave_first();
@@ -70,7 +82,7 @@ impl Leases {
             self.first = self.first.max(block);
         }
         let Some(at) = block.checked_sub(self.first) else {
-            self.old.insert(lease, grant);
+            self.len += u64::from(self.old.insert(lease, grant).is_none());
             return;
         };
         if at >= self.blocks.len() as u64 {
@@ -79,12 +91,21 @@ impl Leases {
         let block = self.blocks[at as usize]
             .get_or_insert_with(|| Box::new(Block { grants: [Grant::NONE; BLOCK as usize], out: 0 }));
         let place = &mut block.grants[(lease % BLOCK) as usize];
-        block.out += u32::from(place.entry == EntryId::NONE);
+        let is_new = place.entry == EntryId::NONE;
+        block.out += u32::from(is_new);
+        self.len += u64::from(is_new);
         *place = grant;
     }
 
     /// Ends a lease; answers what it was, if it was out.
     pub(super) fn remove(&mut self, lease: u64) -> Option<Grant> {
+        self.keep(lease);
+        let removed = self.remove_from_its_place(lease);
+        self.len -= u64::from(removed.is_some());
+        removed
+    }
+
+    fn remove_from_its_place(&mut self, lease: u64) -> Option<Grant> {
         let Some(at) = (lease / BLOCK).checked_sub(self.first) else { return self.old.remove(&lease) };
         let place = self.blocks.get_mut(at as usize)?;
         let block = place.as_mut()?;
@@ -101,6 +122,33 @@ impl Leases {
             }
         }
         Some(grant)
+    }
+
+    /// A lease is about to change.
+    fn keep(&mut self, lease: u64) {
+        if self.shot.is_some() {
+            let is = self.get(lease).copied();
+            self.shot.as_mut().into_iter().for_each(|shot| shot.keep(&lease, is));
+        }
+    }
+
+    /// Begins a photograph of all leases as they are now. No number beyond the last one was given to any.
+    pub(super) fn begin_shot(&mut self, last: u64) {
+        self.shot = (self.len > 0).then(|| Box::new(Sitting::of_all_to(last)));
+    }
+
+    /// The next leases in the photograph; None when it is complete, or none was begun.
+    pub(super) fn take_shot(&mut self) -> Option<Vec<(u64, Grant)>> {
+        let mut shot = self.shot.take()?;
+        let from = shot.taken().map_or(0, |taken| taken + 1);
+        let taken = shot.take(self.iter_from(from).map(|(lease, grant)| (lease, *grant)));
+        self.shot = taken.is_some().then_some(shot);
+        taken
+    }
+
+    /// Gives a photograph up.
+    pub(super) fn drop_shot(&mut self) {
+        self.shot = None;
     }
 
     /// What is still out of the first block becomes old.
@@ -170,6 +218,7 @@ mod tests {
                 }
             }
             if round % 10_000 == 0 {
+                assert_eq!(leases.len(), expected.len() as u64);
                 let from = draw % last;
                 let found: Vec<_> =
                     leases.iter_from(from).map(|(lease, grant)| (lease, grant.entry)).collect();
@@ -178,6 +227,34 @@ mod tests {
                 assert!(leases.iter().map(|(lease, _)| lease).eq(expected.keys().copied()));
             }
         }
+    }
+
+    /// Old ones, those in blocks, and such as become old meanwhile; ended, renewed and granted.
+    #[test]
+    fn a_photograph_shows_the_leases_that_were_out_when_it_began() {
+        let mut leases = Leases::default();
+        let mut last = 0;
+        for number in 0..20_000 {
+            last += if number % 5000 == 4999 { SPAN * BLOCK } else { 1 + number % 3 };
+            leases.insert(last, grant(last));
+        }
+        let all: Vec<_> = leases.iter().map(|(lease, grant)| (lease, grant.entry)).collect();
+        leases.begin_shot(last);
+        let (mut seen, mut random) = (Vec::new(), 5_usize);
+        while let Some(photos) = leases.take_shot() {
+            seen.extend(photos.into_iter().map(|(lease, grant)| (lease, grant.entry)));
+            for change in 0..300 {
+                random =
+                    random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                let (lease, _) = all[(random >> 33) % all.len()];
+                match change % 3 {
+                    0 => drop(leases.remove(lease)),
+                    1 => leases.get_mut(lease).into_iter().for_each(|grant| grant.entry = EntryId(7)),
+                    _ => leases.insert(last + SPAN * (random >> 33) as u64 % 1000, grant(9)),
+                }
+            }
+        }
+        assert!(seen == all, "{} of {}", seen.len(), all.len());
     }
 
     #[test]

@@ -7,6 +7,7 @@
 //! kept in order ([`mod@line`], [`timers`], [`order`]) and every count is kept as things change.
 
 mod admit;
+mod album;
 mod budgets;
 mod census;
 mod check;
@@ -81,6 +82,12 @@ impl Default for Engine {
 }
 
 impl Engine {
+    /// The version of the rules by which it decides. Whoever keeps a log of verbs notes it with each: an engine of other
+    /// rules may answer otherwise, so it does not do them again.
+    ///
+    /// Raised by one with every change after which any verb may answer otherwise than before, mended bugs included.
+    pub const RULES: u16 = 0;
+
     /// An engine without crawls, for a store that messages call so.
     pub fn named(store: &'static str) -> Self {
         Self {
@@ -118,9 +125,10 @@ impl Engine {
         self.crawls.contains_key(crawl)
     }
 
-    /// Whether a question at that time would leave anything changed: time passes, or a job takes a step.
+    /// Whether a question at that time would leave anything changed: time passes, a job takes a step, or the verb before it has
+    /// left something that happens with the next.
     pub fn would_pass(&self, crawl: &str, now: Timestamp) -> bool {
-        self.crawls.get(crawl).is_some_and(|crawl| now > crawl.now || crawl.has_work())
+        self.crawls.get(crawl).is_some_and(|crawl| now > crawl.now || crawl.has_overdue())
     }
 
     /// Where the library has the request of each URL, with the URL's crawl, its identity and its queue's key.
@@ -318,19 +326,36 @@ impl Engine {
 
     /// See [`Store::scan`](crate::Store::scan).
     pub fn scan(&mut self, crawl: &str, now: Timestamp, scan: &Scan) -> Result<Page, StoreError> {
-        if scan.query == Query::Crawls {
-            return Ok(scan::list_crawls(self.crawls.values(), scan));
+        if scan.query != Query::Crawls {
+            self.crawl(crawl, "scan")?.advance(now);
         }
-        let crawl = self.crawl(crawl, "scan")?;
-        crawl.advance(now);
-        Ok(crawl.scan(scan))
+        self.look(crawl, scan)
     }
 
     /// See [`Store::stats`](crate::Store::stats).
     pub fn stats(&mut self, crawl: &str, now: Timestamp) -> Result<Stats, StoreError> {
-        let crawl = self.crawl(crawl, "count")?;
-        crawl.advance(now);
-        Ok(crawl.stats())
+        self.crawl(crawl, "count")?.advance(now);
+        self.count(crawl)
+    }
+
+    /// All that a question changes, see [`Engine::would_pass`]. Nothing happens if there is no such crawl.
+    pub fn pass(&mut self, crawl: &str, now: Timestamp) {
+        if let Some(crawl) = self.crawls.get_mut(crawl) {
+            crawl.advance(now);
+        }
+    }
+
+    /// As [`Engine::scan`], of things as they stand: no time passes.
+    pub fn look(&mut self, crawl: &str, scan: &Scan) -> Result<Page, StoreError> {
+        if scan.query == Query::Crawls {
+            return Ok(scan::list_crawls(self.crawls.values(), scan));
+        }
+        Ok(self.crawl(crawl, "scan")?.scan(scan))
+    }
+
+    /// As [`Engine::stats`], of things as they stand: no time passes.
+    pub fn count(&mut self, crawl: &str) -> Result<Stats, StoreError> {
+        Ok(self.crawl(crawl, "count")?.stats())
     }
 
     fn crawl(&mut self, name: &str, attempted: &str) -> Result<&mut Crawl, StoreError> {

@@ -199,8 +199,8 @@ impl Crawl {
         }
     }
 
-    fn url_report(&mut self, identity: Identity) -> UrlReport {
-        match self.find_url(identity) {
+    fn url_report(&self, identity: Identity) -> UrlReport {
+        match self.see_url(identity) {
             Some(id) => self.entry_report(id),
             None => UrlReport {
                 identity,

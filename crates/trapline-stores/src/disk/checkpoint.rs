@@ -5,17 +5,18 @@
 //! ```
 //!
 //! Segments that are full never change any more, so they are not copied but given a second name. Of the newest one
-//! everything is copied that is whole. That needs nothing from the process that owns the store, if one does: what it has written by then is
+//! everything is copied that is whole; and as long as it is empty, the one before it is copied too. That needs nothing from the process that owns the store, if one does: what it has written by then is
 //! in the copy, as it would be after a crash.
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use trapline_frontier::{ErrorKind, StoreError};
 
-use super::files::sync_folder;
 use super::folder::{self, CHECKPOINTS};
+use super::part::{NoPart, PART, Part};
+use super::record::{self, Found};
 use super::scan;
 use super::segment::{HEADER, Segment};
 use super::snapshot;
@@ -90,9 +91,6 @@ fn is_name(name: &str) -> bool {
         && !name.ends_with(PART)
 }
 
-/// The end of the name of a copy that is being made.
-const PART: &str = ".part";
-
 /// How a file is copied that does not change any more.
 type Copier = fn(&Path, &Path) -> io::Result<()>;
 
@@ -103,70 +101,14 @@ fn copy_store(from: &Path, to: &Path, copier: Copier, doing: &str) -> Result<(),
     if !segments.is_dir() {
         return Err(error(ErrorKind::NotFound, &format!("there is no store in `{}`", from.display())));
     }
-    let is_taken = || fs::read_dir(to).is_ok_and(|mut entries| entries.next().is_some());
-    let taken = || {
-        let why = format!("`{}` is there already; choose another name, or remove it first", to.display());
-        error(ErrorKind::Invalid, &why)
-    };
-    if is_taken() {
-        return Err(taken());
-    }
-    // Without a slash at its end: the part is to be beside it, not in it.
-    let path: PathBuf = to.components().collect();
-    let mut part = path.as_os_str().to_owned();
-    part.push(PART);
-    let part = PathBuf::from(part);
-    let _locked = begin_part(&part).map_err(io)?;
-    // Somebody may have finished it before we had the lock.
-    if is_taken() {
-        let _ = fs::remove_dir(&part);
-        return Err(taken());
-    }
-    let to = path;
-    let copied = (|| {
-        fs::create_dir_all(part.join(folder::SEGMENTS))?;
-        copy_files(&segments, &part.join(folder::SEGMENTS), copier)?;
-        sync_folder(&part)?;
-        if to.exists() {
-            fs::remove_dir(&to)?;
+    let part = Part::begin(to).map_err(|none| match none {
+        NoPart::Taken => {
+            let why = format!("`{}` is there already; choose another name, or remove it first", to.display());
+            error(ErrorKind::Invalid, &why)
         }
-        fs::rename(&part, &to)?;
-        match to.parent() {
-            Some(above) if !above.as_os_str().is_empty() => sync_folder(above),
-            _ => sync_folder(Path::new(".")),
-        }
-    })();
-    copied.map_err(|why| {
-        let _ = fs::remove_dir_all(&part);
-        io(why)
-    })
-}
-
-/// Makes the folder in which a copy is made, empty and for nobody else as long as the answer is kept.
-fn begin_part(part: &Path) -> io::Result<File> {
-    fs::create_dir_all(part)?;
-    let lock = File::open(part)?;
-    match lock.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::Error(error)) => return Err(error),
-        Err(TryLockError::WouldBlock) => {
-            return Err(io::Error::other(format!(
-                "another process is just making it in `{}`",
-                part.display()
-            )));
-        }
-    }
-    for entry in fs::read_dir(part)? {
-        if entry?.file_name() != folder::SEGMENTS {
-            let why = format!("`{}` is in the way, and is no unfinished copy; move it away", part.display());
-            return Err(io::Error::other(why));
-        }
-    }
-    // What an earlier attempt has left.
-    match fs::remove_dir_all(part.join(folder::SEGMENTS)) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(lock),
-    }
+        NoPart::Failed(why) => io(why),
+    })?;
+    copy_files(&segments, &part.segments(), copier).and_then(|()| part.finish()).map_err(io)
 }
 
 fn copy_files(from: &Path, to: &Path, copier: Copier) -> io::Result<()> {
@@ -177,10 +119,14 @@ fn copy_files(from: &Path, to: &Path, copier: Copier) -> io::Result<()> {
     let newest =
         names.iter().filter_map(|name| Segment::number_of(name)).filter(|number| has_header(from, *number));
     let newest = newest.max().unwrap_or(0);
+    // A header alone may not be on disk yet. If the power goes, the segment before it goes on, which must then not be the
+    // copy's too.
+    let full = if has_record(from, newest)? { newest } else { newest.saturating_sub(1) };
     for name in names {
         let (source, copy) = (from.join(&name), to.join(&name));
         match (Segment::number_of(&name), snapshot::number_of(&name)) {
-            (Some(number), _) if number < newest => copier(&source, &copy)?,
+            (Some(number), _) if number < full => copier(&source, &copy)?,
+            (Some(number), _) if number < newest => duplicate(&source, &copy)?,
             (Some(number), _) if number == newest => copy_whole(&source, &copy)?,
             // One that is just being removed is not needed.
             (None, Some(_)) => match copier(&source, &copy) {
@@ -191,7 +137,16 @@ fn copy_files(from: &Path, to: &Path, copier: Copier) -> io::Result<()> {
             _ => {}
         }
     }
-    sync_folder(to)
+    Ok(())
+}
+
+/// Whether a segment has a record, before which its header came to disk.
+fn has_record(folder: &Path, number: u64) -> io::Result<bool> {
+    let file = folder.join(Segment::name(number));
+    let Some(segment) = header(&file) else { return Ok(false) };
+    let bytes = fs::read(file)?;
+    let rest = bytes.get(HEADER as usize..).unwrap_or_default();
+    Ok(matches!(record::read(rest, segment.seal()), Found::Record(_) | Found::Newer))
 }
 
 /// Whether a segment is more than made ahead of time.

@@ -54,6 +54,9 @@ pub trait LogFile: Send + Sync {
 /// So many zeros are written at once.
 const ZEROS_AT_ONCE: u64 = 1 << 20;
 
+/// So many bytes are read without asking how many there are.
+const READ_UNBOUNDED: usize = 64 << 10;
+
 /// A real folder.
 #[derive(Clone, Debug)]
 pub struct Folder {
@@ -134,6 +137,13 @@ impl LogFile for RealFile {
     }
 
     fn read_at(&self, at: u64, bytes: usize) -> io::Result<Vec<u8>> {
+        // A length that was read from a damaged file may be any: no more memory is taken for it than there are bytes.
+        let bytes = if bytes > READ_UNBOUNDED {
+            let left = self.0.metadata()?.len().saturating_sub(at);
+            bytes.min(usize::try_from(left).unwrap_or(usize::MAX))
+        } else {
+            bytes
+        };
         let mut buffer = vec![0; bytes];
         let mut read = 0;
         while read < bytes {
@@ -154,5 +164,24 @@ impl LogFile for RealFile {
 
     fn sync(&self) -> io::Result<()> {
         self.0.sync_data()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lengths in files can be damaged; no memory is taken for what is not there.
+    #[test]
+    fn no_more_is_read_than_there_is_whatever_a_length_says() {
+        let path = std::env::temp_dir().join(format!("trapline-read-{}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        let file = Folder::new(&path).create("file", 100_000).unwrap();
+        let lengths =
+            [(0, usize::MAX / 2), (99_990, 1 << 45), (100_000, 1 << 45), (1 << 60, 1 << 45), (0, 70_000)];
+        let read =
+            lengths.map(|(at, bytes)| file.read_at(at, bytes).map(|bytes| (bytes.len(), bytes.capacity())));
+        fs::remove_dir_all(&path).unwrap();
+        assert_eq!(read.map(Result::unwrap), [100_000, 10, 0, 0, 70_000].map(|length| (length, length)));
     }
 }

@@ -4,10 +4,10 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use trapline_frontier::{ErrorKind, StoreError};
 
-use super::Shared;
 use super::log::Position;
 use super::snapshot;
 use super::trouble::stopped;
+use super::{Phase, Shared};
 
 /// Tells the keeper that there may be something to do.
 #[derive(Default)]
@@ -38,6 +38,11 @@ impl Bell {
         self.rung.notify_one();
     }
 
+    /// Whether it was rung, without waiting.
+    fn was_rung(&self) -> bool {
+        std::mem::take(&mut self.state().is_rung)
+    }
+
     /// Waits until it is rung; answers whether it was, or the store is closed.
     fn wait(&self) -> bool {
         let mut state = self.state();
@@ -52,17 +57,22 @@ impl Bell {
 /// Does what there is to do until the store is closed.
 pub(crate) fn run(shared: &Shared) {
     while shared.bell.wait() {
-        if let Some(next) = shared.wants_ahead() {
-            shared.ahead.make(&*shared.files, next);
-        }
+        shared.make_ahead();
         if shared.wants_snapshot() {
             // Nothing is lost if it fails; it is tried again when the log has grown by as much once more.
-            let _ = shared.take_snapshot();
+            let _ = shared.take_snapshot(Phase::Open);
         }
     }
 }
 
 impl Shared {
+    /// Makes the next segment, if it is time.
+    fn make_ahead(&self) {
+        if let Some(next) = self.wants_ahead() {
+            self.ahead.make(&*self.files, next);
+        }
+    }
+
     /// The segment that is to be made ahead of time.
     fn wants_ahead(&self) -> Option<(u64, u64)> {
         let inner = self.inner("look ahead").ok()?;
@@ -73,11 +83,11 @@ impl Shared {
         self.inner("look ahead").is_ok_and(|inner| inner.unsaved >= inner.enough)
     }
 
-    /// Takes a snapshot, and says up to which record it goes.
-    pub(super) fn take_snapshot(&self) -> Result<u64, StoreError> {
+    /// Takes a snapshot, and says up to which record it goes. It is given up when the store leaves this phase.
+    pub(super) fn take_snapshot(&self, phase: Phase) -> Result<u64, StoreError> {
         const ATTEMPTED: &str = "take a snapshot";
         let mut snapshots = self.snapshots.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut inner = self.inner(ATTEMPTED)?;
+        let mut inner = self.inner_in(phase, ATTEMPTED)?;
         if let Some(failure) = self.commit.failure() {
             return Err(stopped(ATTEMPTED, &failure));
         }
@@ -90,29 +100,32 @@ impl Shared {
         let unsaved = std::mem::take(&mut inner.unsaved);
         drop(inner);
         let name = snapshot::name(position.next);
-        let taken = self.write_snapshot(store, position);
-        let mut inner = self.inner(ATTEMPTED)?;
+        let taken = self.write_snapshot(store, position, phase);
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         match taken {
             Ok(bytes) => {
                 inner.enough = self.snapshot_bytes.max(bytes / 2);
                 drop(inner);
-                snapshots.next = position.next;
-                self.drop_old_snapshots(position.next);
+                let before = std::mem::replace(&mut snapshots.next, position.next);
+                self.drop_old_snapshots(position.next, before);
                 Ok(position.next - 1)
             }
             Err(trouble) => {
                 inner.engine.drop_image();
+                let is_abandoned = inner.phase == Phase::Abandoned;
                 // It is tried again when there is as much once more.
                 inner.unsaved += unsaved;
                 inner.enough = inner.unsaved.saturating_add(self.snapshot_bytes);
                 drop(inner);
-                let _ = self.files.remove(&name);
+                if !is_abandoned {
+                    let _ = self.files.remove(&name);
+                }
                 Err(trouble)
             }
         }
     }
 
-    fn write_snapshot(&self, store: u128, position: Position) -> Result<u64, StoreError> {
+    fn write_snapshot(&self, store: u128, position: Position, phase: Phase) -> Result<u64, StoreError> {
         const ATTEMPTED: &str = "take a snapshot";
         let failed = |error| {
             let file = self.files.describe(&snapshot::name(position.next));
@@ -123,37 +136,29 @@ impl Shared {
         };
         let mut writer = snapshot::Writer::begin(&*self.files, store, position).map_err(failed)?;
         if self.planted.misplaces_snapshots() {
-            let position = self.inner(ATTEMPTED)?.log.position();
+            let position = self.inner_in(phase, ATTEMPTED)?.log.position();
             writer = snapshot::Writer::begin(&*self.files, store, position).map_err(failed)?;
         }
-        let mut last = None;
-        loop {
-            let frames = self.inner(ATTEMPTED)?.engine.next_frames();
-            if frames.is_empty() {
-                break;
+        let last = loop {
+            // Whoever takes a large one does not hear the bell until it is done.
+            if self.has_keeper && self.bell.was_rung() {
+                self.make_ahead();
             }
-            for frame in frames {
-                if let Some(before) = last.replace(frame) {
-                    writer.frame(&before.encode()).map_err(failed)?;
-                }
+            let frames = self.inner_in(phase, ATTEMPTED)?.engine.next_frames();
+            if let Some(last) = writer.frames(frames).map_err(failed)? {
+                break last;
             }
-        }
+        };
         // What a snapshot says must be in the log for certain, where its requests are, before it counts.
         self.commit.sync().map_err(|failure| stopped(ATTEMPTED, &failure))?;
-        if let Some(last) = last {
-            writer.frame(&last.encode()).map_err(failed)?;
-        }
-        writer.finish(&*self.files).map_err(failed)
+        writer.finish(&last, &*self.files).map_err(failed)
     }
 
-    /// Keeps this snapshot and the one before it, should this one turn out to be damaged.
-    fn drop_old_snapshots(&self, newest: u64) {
+    /// Keeps this snapshot and the one before it that is whole, should this one turn out to be damaged.
+    fn drop_old_snapshots(&self, newest: u64, before: u64) {
         let Ok(names) = self.files.list() else { return };
-        let mut older: Vec<u64> = names.iter().filter_map(|name| snapshot::number_of(name)).collect();
-        older.retain(|number| *number < newest);
-        older.sort_unstable();
-        older.pop();
-        for number in older {
+        let numbers = names.iter().filter_map(|name| snapshot::number_of(name));
+        for number in numbers.filter(|number| *number < newest && *number != before) {
             // One that stays does no harm, and goes with the next.
             let _ = self.files.remove(&snapshot::name(number));
         }

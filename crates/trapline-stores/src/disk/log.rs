@@ -5,10 +5,12 @@
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use trapline_frontier::Engine;
+
 use super::commit::{Commit, Failure};
 use super::files::{Files, LogFile};
 use super::options::DiskOptions;
-use super::record::Draft;
+use super::record::{Draft, Stamp};
 use super::segment::{self, Segment};
 use crate::planted::Planted;
 
@@ -257,7 +259,8 @@ impl Log {
     /// Writes a record for which room was made, and says its number.
     pub(crate) fn append(&mut self, draft: &mut Draft, synced: u64, answers: u64) -> Result<u64, Failure> {
         let sequence = self.next;
-        let bytes = draft.finish(self.segment.seal(), sequence, synced, answers);
+        let stamp = Stamp { rules: Engine::RULES, sequence, synced, answers };
+        let bytes = draft.finish(self.segment.seal(), stamp);
         if self.at + bytes.len() as u64 > self.size {
             let error = io::Error::other("a record is larger than was thought; please report this bug");
             return Err(Failure::new("writing to", &self.name(), &error));

@@ -19,6 +19,7 @@ mod keeper;
 mod log;
 pub(crate) mod message;
 mod options;
+mod part;
 mod record;
 mod recovery;
 mod reopen;
@@ -70,7 +71,6 @@ pub use verify::{Verified, verify, verify_on};
 pub struct DiskStore {
     shared: Arc<Shared>,
     durability: Durability,
-    background: bool,
     /// What each crawl had when the store was opened.
     recovered: BTreeMap<Arc<str>, Recovered>,
     /// What is told of crawls that came later.
@@ -92,6 +92,8 @@ struct Shared {
     bell: Bell,
     snapshots: Mutex<Snapshots>,
     snapshot_bytes: u64,
+    /// Whether a thread takes snapshots, and makes segments ahead of time.
+    has_keeper: bool,
     planted: Planted,
 }
 
@@ -109,13 +111,27 @@ struct Inner {
     /// How much was written since the last snapshot was begun, and how much will be enough for another.
     unsaved: u64,
     enough: u64,
-    is_closed: bool,
+    phase: Phase,
     /// The folder is ours as long as this is held. None with files of a test.
     held: Option<Held>,
 }
 
-/// If so much of the log would have to be replayed at the next opening, a snapshot is taken when the store is closed.
-const MUCH_BYTES: u64 = 8 << 20;
+/// How far a store is on its way to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Open,
+    /// Nothing is done any more, so that the last snapshot has everything.
+    Closing,
+    Closed,
+    /// It has ended as a killed process does: not even what is half-way is removed.
+    Abandoned,
+}
+
+impl Phase {
+    fn has_ended(self) -> bool {
+        matches!(self, Self::Closed | Self::Abandoned)
+    }
+}
 
 /// The largest batch that is taken, as bytes of the log.
 const BATCH_BYTES_MAX: u64 = 1 << 30;
@@ -164,11 +180,21 @@ impl DiskStore {
         let started = Instant::now();
         let DiskOptions { durability, snapshot_bytes, background, .. } = *options;
         let recovery = recovery::recover(files, Sizes::of(options), draw_number)?;
-        let recovery::Recovery { engine, mut log, texts, last, bytes_cut, snapshot, unsaved } = recovery;
+        let recovery::Recovery {
+            engine,
+            mut log,
+            texts,
+            last,
+            bytes_cut,
+            snapshot,
+            snapshots_passed_over,
+            unsaved,
+        } = recovery;
         let opened = Recovered {
             log_position: last,
             bytes_cut,
             snapshot: snapshot.as_ref().map(|(position, _)| position.next - 1),
+            snapshots_passed_over,
             took: started.elapsed(),
             ..Recovered::default()
         };
@@ -177,10 +203,10 @@ impl DiskStore {
         let commit = Commit::new(log.file(), log.name(), last, planted.clone());
         log.planted = planted.clone();
         let ahead = log.ahead();
-        let (next, bytes) = snapshot.map_or((0, 0), |(position, bytes)| (position.next, bytes));
+        let (next, bytes) = snapshot.map_or((1, 0), |(position, bytes)| (position.next, bytes));
         let snapshots = Snapshots { next };
         let enough = snapshot_bytes.max(bytes / 2);
-        let inner = Inner { engine, log, last_command: last, unsaved, enough, is_closed: false, held };
+        let inner = Inner { engine, log, last_command: last, unsaved, enough, phase: Phase::Open, held };
         let shared = Arc::new(Shared {
             inner: Mutex::new(inner),
             commit,
@@ -190,6 +216,7 @@ impl DiskStore {
             bell: Bell::default(),
             snapshots: Mutex::new(snapshots),
             snapshot_bytes,
+            has_keeper: background,
             planted: planted.clone(),
         });
         let interval = match durability {
@@ -199,7 +226,6 @@ impl DiskStore {
         let store = Self {
             shared,
             durability,
-            background,
             recovered,
             opened,
             threads: Mutex::default(),
@@ -231,7 +257,7 @@ impl DiskStore {
     /// # Errors
     /// If it cannot be written. Nothing is lost by that: opening takes longer.
     pub fn snapshot(&self) -> Result<u64, StoreError> {
-        self.shared.take_snapshot()
+        self.shared.take_snapshot(Phase::Open)
     }
 
     /// What was found when the store was opened: of its log, and of each crawl that was in it.
@@ -246,11 +272,12 @@ impl DiskStore {
 
     /// Closes the store: everything answered is on disk, and the folder free for others. Later verbs answer an error.
     ///
+    /// It leaves a snapshot of everything behind, if anything was done since the latest.
+    ///
     /// # Errors
     /// If something could not be brought to disk.
     pub fn close(&self) -> Result<(), StoreError> {
-        self.leave_snapshot();
-        self.end(Commit::close).map_err(|failure| {
+        self.close_in_order().map_err(|failure| {
             let message = format!(
                 "disk store: cannot close in good order: {failure}; what was answered since the last sync may be lost"
             );
@@ -262,40 +289,45 @@ impl DiskStore {
     /// simulations.
     pub fn abandon(&self) {
         self.cut_serving();
-        let _ = self.end(|commit| {
-            commit.abandon();
-            Ok(())
-        });
-    }
-
-    /// Takes a snapshot if the next opening would have much to do otherwise. If it cannot be taken, it will have.
-    fn leave_snapshot(&self) {
-        let much = self.shared.inner("close").is_ok_and(|inner| inner.unsaved >= MUCH_BYTES);
-        if much && self.background {
-            let _ = self.shared.take_snapshot();
+        if self.shared.go_to(Phase::Abandoned) {
+            self.shared.commit.abandon();
+            self.end();
         }
     }
 
-    fn end(&self, close: impl FnOnce(&Commit) -> Result<(), Failure>) -> Result<(), Failure> {
+    fn close_in_order(&self) -> Result<(), Failure> {
         // Those who are served need the store to end in good order.
         self.stop_serving();
-        let mut inner = self.shared.inner.lock().unwrap_or_else(PoisonError::into_inner);
-        if inner.is_closed {
+        if !self.shared.go_to(Phase::Closing) {
             return Ok(());
         }
-        inner.is_closed = true;
-        inner.engine.drop_image();
-        let closed = close(&self.shared.commit);
+        if self.shared.has_keeper {
+            // However little was done: the next opening may be another version's, which can read what there is, but perhaps not do
+            // what was done as it was done. If it cannot be taken, the log has it all.
+            let _ = self.shared.take_snapshot(Phase::Closing);
+        }
+        let closed = self.shared.commit.close();
+        // Whoever abandons it now has nothing left to do.
+        if self.shared.go_to(Phase::Closed) {
+            self.end();
+        }
+        closed
+    }
+
+    /// Waits for all that still goes on in the folder, and lets go of it.
+    fn end(&self) {
         self.shared.bell.close();
-        // The keeper may be waiting for this lock, to see that it is to end.
-        drop(inner);
         let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
         for thread in threads {
             // They end by themselves once they are told to; they cannot panic.
             let _ = thread.join();
         }
-        self.shared.inner.lock().unwrap_or_else(PoisonError::into_inner).held = None;
-        closed
+        // A snapshot that a program has asked for writes to the folder too, until it sees that it is too late.
+        let snapshots = self.shared.snapshots.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut inner = self.shared.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        inner.engine.drop_image();
+        inner.held = None;
+        drop((inner, snapshots));
     }
 
     /// Does a verb and writes its record: the answer, and the record that must be on disk before it is given.
@@ -398,8 +430,8 @@ impl DiskStore {
         }
     }
 
-    /// Asks the engine something. The time that passes by it is written, but nobody waits for the disk. What the answer
-    /// may show is waited for.
+    /// Asks the engine something. The time that passes by it is written, but nobody waits for the disk; if there is no room for
+    /// that, none passes. What the answer may show is waited for.
     async fn ask<T>(
         &self,
         attempted: &str,
@@ -421,22 +453,20 @@ impl DiskStore {
         let mut inner = self.shared.inner(attempted)?;
         let Shared { commit, texts, .. } = &*self.shared;
         let shown = inner.last_command;
+        let mut passes = inner.engine.would_pass(crawl, now);
         // After a failure nothing will be promised any more, so the log need not know what passed.
-        let passes = inner.engine.would_pass(crawl, now) && commit.failure().is_none();
-        if passes {
+        if passes && commit.failure().is_none() {
             let mut draft = Draft::new(|bytes| logged::pass(bytes, crawl, now));
             match inner.log.make_room(draft.len(), Urgency::Question, commit) {
                 Ok(()) => drop(self.append(&mut inner, &mut draft, answers::NOTHING)),
                 Err(NoRoom::Failed(failure)) => commit.fail(failure),
-                Err(refused) => return Err(no_room(attempted, &refused)),
+                Err(NoRoom::Refused { .. } | NoRoom::Spared { .. }) => passes = false,
             }
         }
-        // Whatever the time, a job that is under way takes a step.
-        let has_job = inner.engine.would_pass(crawl, Timestamp::ZERO);
-        if passes && !has_job {
-            // Time on its own first: of what cannot be read for the answer alone, nothing depends.
-            let _ = inner.engine.stats(crawl, now);
+        if passes {
+            inner.engine.pass(crawl, now);
             if let Some(failure) = texts.take_failure() {
+                // What a job made of it is not what it would have made of the real thing.
                 commit.fail(failure.clone());
                 return Err(stopped(attempted, &failure));
             }
@@ -444,19 +474,29 @@ impl DiskStore {
         let answer = question(&mut inner.engine);
         match texts.take_failure() {
             None => Ok((answer?, shown)),
-            Some(failure) => {
-                if passes && has_job {
-                    // What the job made of it is not what it would have made of the real thing.
-                    commit.fail(failure.clone());
-                }
-                Err(unreadable(attempted, &failure))
-            }
+            // Nothing depends on what cannot be read for the answer alone.
+            Some(failure) => Err(unreadable(attempted, &failure)),
         }
     }
 }
 
 impl Shared {
+    /// Goes on to a phase; answers whether it had not come there yet.
+    fn go_to(&self, phase: Phase) -> bool {
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let goes = inner.phase != phase && !inner.phase.has_ended();
+        if goes {
+            inner.phase = phase;
+        }
+        goes
+    }
+
     fn inner(&self, attempted: &str) -> Result<MutexGuard<'_, Inner>, StoreError> {
+        self.inner_in(Phase::Open, attempted)
+    }
+
+    /// What there is, if the store is still in a phase.
+    fn inner_in(&self, phase: Phase, attempted: &str) -> Result<MutexGuard<'_, Inner>, StoreError> {
         let Ok(inner) = self.inner.lock() else {
             return Err(StoreError::new(
                 ErrorKind::Corrupt,
@@ -466,7 +506,7 @@ impl Shared {
                 ),
             ));
         };
-        if inner.is_closed {
+        if inner.phase != phase {
             let message = format!("disk store: cannot {attempted}: the store was closed; open it again");
             return Err(StoreError::new(ErrorKind::Unavailable, message));
         }
@@ -476,8 +516,7 @@ impl Shared {
 
 impl Drop for DiskStore {
     fn drop(&mut self) {
-        self.leave_snapshot();
-        let _ = self.end(Commit::close);
+        let _ = self.close_in_order();
     }
 }
 
@@ -571,11 +610,11 @@ impl Store for DiskStore {
     }
 
     async fn scan(&self, crawl: &str, now: Timestamp, scan: &Scan) -> Result<Page, StoreError> {
-        self.ask("scan", (crawl, now), |engine| engine.scan(crawl, now, scan)).await
+        self.ask("scan", (crawl, now), |engine| engine.look(crawl, scan)).await
     }
 
     async fn stats(&self, crawl: &str, now: Timestamp) -> Result<Stats, StoreError> {
-        let stats = self.ask("count", (crawl, now), |engine| engine.stats(crawl, now)).await?;
+        let stats = self.ask("count", (crawl, now), |engine| engine.count(crawl)).await?;
         let recovered = self.recovered.get(crawl).copied().unwrap_or(self.opened);
         Ok(Stats { durability: Some(self.durability.to_string()), recovered: Some(recovered), ..stats })
     }

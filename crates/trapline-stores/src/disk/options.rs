@@ -42,8 +42,8 @@ pub struct DiskOptions {
     /// So much of the disk is left to others: when a segment would take the rest below it, nothing is admitted any more,
     /// until there is room. Leases are still granted and settled. Defaults to 256 MiB.
     pub min_free_disk: u64,
-    /// Whether a thread takes snapshots and prepares segments ahead of time. Without it snapshots are taken only when they are
-    /// asked for, and nothing happens but in verbs: for tests that must repeat. Defaults to true.
+    /// Whether a thread takes snapshots and prepares segments ahead of time, and closing leaves a snapshot. Without it they
+    /// are taken only when they are asked for, and nothing happens but in verbs: for tests that must repeat. Defaults to true.
     pub background: bool,
 }
 

@@ -4,7 +4,7 @@
 //!  0  u32  length of the body
 //!  4  u8   kind: 1, a command
 //!  5  u8   version of the body
-//!  6  u16  zero
+//!  6  u16  version of the rules of the engine that did it, from 0
 //!  8  u64  sequence number, from 1, without gaps over all segments
 //! 16  u64  up to which sequence number everything was known to be on disk when this was written
 //! 24  u64  what the command answered, as a number
@@ -60,13 +60,15 @@ impl Draft {
     }
 
     /// The whole record.
-    pub(crate) fn finish(&mut self, seal: Seal, sequence: u64, synced: u64, answers: u64) -> &[u8] {
+    pub(crate) fn finish(&mut self, seal: Seal, stamp: Stamp) -> &[u8] {
+        let Stamp { rules, sequence, synced, answers } = stamp;
         let length = u32::try_from(self.bytes.len() - HEADER).expect("batches above the limit were refused");
         let body_hash = xxh3_64_with_seed(&self.bytes[HEADER..], seal.0);
         let header = &mut self.bytes[..HEADER];
         header[0..4].copy_from_slice(&length.to_le_bytes());
         header[4] = COMMAND;
         header[5] = VERSION;
+        header[6..8].copy_from_slice(&rules.to_le_bytes());
         header[8..16].copy_from_slice(&sequence.to_le_bytes());
         header[16..24].copy_from_slice(&synced.to_le_bytes());
         header[24..32].copy_from_slice(&answers.to_le_bytes());
@@ -76,9 +78,20 @@ impl Draft {
     }
 }
 
+/// What a record's header says of its body.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stamp {
+    pub(crate) rules: u16,
+    pub(crate) sequence: u64,
+    pub(crate) synced: u64,
+    pub(crate) answers: u64,
+}
+
 /// A record as it was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Record<'a> {
+    /// Those of the engine that did the command; see [`Engine::RULES`](trapline_frontier::Engine::RULES).
+    pub(crate) rules: u16,
     pub(crate) sequence: u64,
     pub(crate) synced: u64,
     pub(crate) answers: u64,
@@ -127,7 +140,15 @@ pub(crate) fn read(bytes: &[u8], seal: Seal) -> Found<'_> {
     if header[4] != COMMAND || header[5] != VERSION {
         return Found::Newer;
     }
-    Found::Record(Record { sequence: number(8), synced: number(16), answers: number(24), body })
+    let rules = u16::from_le_bytes([header[6], header[7]]);
+    Found::Record(Record { rules, sequence: number(8), synced: number(16), answers: number(24), body })
+}
+
+/// Whether these bytes may begin a record. Cheap to look at, and rarely so by chance; only then is a checksum computed. Rules
+/// will not change hundreds of times.
+fn is_likely(header: &[u8]) -> bool {
+    let number = |at: usize| u64::from_le_bytes(header[at..at + 8].try_into().expect("eight bytes"));
+    header[4] == COMMAND && header[7] == 0 && number(8) > number(16)
 }
 
 /// The first whole record in these bytes that has this number or a later one: where it is, and its number.
@@ -135,8 +156,7 @@ pub(crate) fn find(bytes: &[u8], from: u64, seal: Seal) -> Option<(usize, u64)> 
     (0..bytes.len()).find_map(|at| {
         let header = bytes[at..].get(..HEADER)?;
         let number = |at: usize| u64::from_le_bytes(header[at..at + 8].try_into().expect("eight bytes"));
-        let likely =
-            header[4] == COMMAND && header[6..8] == [0, 0] && number(8) > number(16) && number(8) >= from;
+        let likely = is_likely(header) && number(8) >= from;
         match likely.then(|| read(&bytes[at..], seal)) {
             Some(Found::Record(record)) => Some((at, record.sequence)),
             _ => None,
@@ -150,9 +170,8 @@ pub(crate) fn proves_damage(bytes: &[u8], sequence: u64, seal: Seal) -> bool {
     let mut at = 0;
     while let Some(header) = bytes[at..].get(..HEADER) {
         let number = |at: usize| u64::from_le_bytes(header[at..at + 8].try_into().expect("eight bytes"));
-        // Cheap to look at, and rarely so by chance; only then is a checksum computed.
-        let likely = header[4] == COMMAND && header[6..8] == [0, 0] && number(8) > number(16);
-        if likely && number(16) >= sequence && matches!(read(&bytes[at..], seal), Found::Record(_)) {
+        if is_likely(header) && number(16) >= sequence && matches!(read(&bytes[at..], seal), Found::Record(_))
+        {
             return true;
         }
         at += 1;
@@ -168,7 +187,7 @@ mod tests {
 
     fn record(sequence: u64, synced: u64, body: &[u8]) -> Vec<u8> {
         let mut draft = Draft { bytes: [&[0; HEADER], body].concat() };
-        draft.finish(SEAL, sequence, synced, 77).to_vec()
+        draft.finish(SEAL, Stamp { rules: 0, sequence, synced, answers: 77 }).to_vec()
     }
 
     /// These bytes are in logs: if this test fails, the change is wrong, not the test.
@@ -185,7 +204,7 @@ mod tests {
     #[test]
     fn a_record_comes_back_and_nothing_else_passes_for_one() {
         let bytes = record(3, 2, b"body");
-        let expected = Record { sequence: 3, synced: 2, answers: 77, body: b"body" };
+        let expected = Record { rules: 0, sequence: 3, synced: 2, answers: 77, body: b"body" };
         assert_eq!(read(&bytes, SEAL), Found::Record(expected));
         assert_eq!(read(&[bytes.as_slice(), &[1, 2, 3]].concat(), SEAL), Found::Record(expected));
         for bit in 0..bytes.len() * 8 {
@@ -205,7 +224,7 @@ mod tests {
             bytes.extend_from_slice(b" moremessage");
             5
         });
-        let bytes = draft.finish(SEAL, 1, 0, 0).to_vec();
+        let bytes = draft.finish(SEAL, Stamp { rules: 0, sequence: 1, synced: 0, answers: 0 }).to_vec();
         let Found::Record(record) = read(&bytes, SEAL) else { panic!("it is whole") };
         assert_eq!(record.parts(), Some((b"texts more".as_slice(), b"message".as_slice())));
         let lying = Record { body: &[9, 0, 0, 0, 1], ..record };

@@ -3,8 +3,8 @@
 //!
 //! A record that is not whole at the end of the newest segment was being written when the process or the machine died:
 //! it is cut off, and was never promised. Anything else that is not whole was whole once, and is reported with its place,
-//! never skipped. Only a cut writes, and only after everything was read. A snapshot that is not whole is passed over: the log
-//! has all that is in it.
+//! never skipped. Only a cut writes, and only after everything was read. A snapshot that is not whole is passed over and told
+//! of: the log has all that is in it.
 
 use std::sync::Arc;
 
@@ -30,6 +30,8 @@ pub(crate) struct Recovery {
     pub(crate) bytes_cut: u64,
     /// The snapshot it went on from, and how large that is.
     pub(crate) snapshot: Option<(Position, u64)>,
+    /// How many newer ones are damaged, or could not be read.
+    pub(crate) snapshots_passed_over: u64,
     /// How many bytes of the log came after it.
     pub(crate) unsaved: u64,
 }
@@ -58,7 +60,8 @@ pub(crate) fn recover(
         numbers.pop();
     }
     let texts = Arc::new(Texts::new(Arc::clone(files)));
-    let found = find_snapshot(&**files, &names, &texts)?;
+    let Snapshots { newest: found, passed_over } = find_snapshots(&**files, &names, &texts)?;
+    let snapshots_passed_over = passed_over.iter().filter(|(_, why)| why.is_trouble()).count() as u64;
     let origin = scan::origin(&**files)
         .map_err(|error| cannot(format_args!("read {}: {error}", files.describe(""))))?;
     if found.as_ref().map_or(1, |found| found.position.segment) < origin {
@@ -106,17 +109,34 @@ pub(crate) fn recover(
     if begun.is_some() && ahead.is_none() {
         replay.remove(number)?;
     }
-    // Those that were passed over are of no use, and not to be taken for good ones later.
-    for number in names.iter().filter_map(|name| snapshot::number_of(name)) {
-        if snapshot.is_none_or(|(position, _)| number > position.next) {
-            let _ = files.remove(&snapshot::name(number));
+    for (number, why) in &passed_over {
+        let name = snapshot::name(*number);
+        match why {
+            // The damaged ones are left for `verify` to see, until another is taken.
+            Unusable::Unfinished => drop(files.remove(&name)),
+            // If it is whole, then the log was on disk up to there, and what looks torn is damage.
+            Unusable::Unreadable(what) if *number > replay.next => {
+                let name = files.describe(&name);
+                return Err(cannot(format_args!("do without {name}, before which the log ends: {what}")));
+            }
+            Unusable::Broken(_) | Unusable::Unreadable(_) | Unusable::Newer(_) => {}
         }
     }
     let Replay { engine, next, known, unsaved, .. } = replay;
     let last = next - 1;
     let Some(end) = end else {
         let log = Log::begin(Arc::clone(files), sizes, draw()).map_err(no_room)?;
-        return Ok(Recovery { engine, log, texts, last, bytes_cut: 0, snapshot, unsaved });
+        let bytes_cut = 0;
+        return Ok(Recovery {
+            engine,
+            log,
+            texts,
+            last,
+            bytes_cut,
+            snapshot,
+            snapshots_passed_over,
+            unsaved,
+        });
     };
     end.mend(&**files, known)?;
     let bytes_cut = end.bytes_cut() as u64;
@@ -126,7 +146,7 @@ pub(crate) fn recover(
     if let Some(ahead) = ahead {
         log.put_ahead(Arc::clone(&ahead.file), ahead.blank_bytes);
     }
-    Ok(Recovery { engine, log, texts, last, bytes_cut, snapshot, unsaved })
+    Ok(Recovery { engine, log, texts, last, bytes_cut, snapshot, snapshots_passed_over, unsaved })
 }
 
 /// The newest segment, if it had only been begun.
@@ -135,29 +155,36 @@ fn begun(files: &dyn Files, number: u64) -> Result<Option<Begun>, StoreError> {
     scan::begun(files, number).map_err(read)
 }
 
-/// The newest snapshot that is whole.
-fn find_snapshot(
-    files: &dyn Files,
-    names: &[String],
-    texts: &Arc<Texts>,
-) -> Result<Option<Snapshot>, StoreError> {
+/// What there is of snapshots.
+#[derive(Default)]
+struct Snapshots {
+    /// The newest that is whole.
+    newest: Option<Snapshot>,
+    /// Those after it, and why they are none.
+    passed_over: Vec<(u64, Unusable)>,
+}
+
+fn find_snapshots(files: &dyn Files, names: &[String], texts: &Arc<Texts>) -> Result<Snapshots, StoreError> {
+    let mut found = Snapshots::default();
     let mut numbers: Vec<u64> = names.iter().filter_map(|name| snapshot::number_of(name)).collect();
     numbers.sort_unstable_by(|a, b| b.cmp(a));
     for number in numbers {
         let name = snapshot::name(number);
         match snapshot::read(files, &name, texts) {
-            Ok(snapshot) if snapshot.position.next == number => return Ok(Some(snapshot)),
-            Ok(_) | Err(Unusable::Unfinished | Unusable::Broken(_)) => {}
-            Err(Unusable::Newer(format)) => {
-                return Err(newer(format_args!(
-                    "{}: it has format {format}, and this version of Trapline knows snapshots up to format {}",
-                    files.describe(&name),
-                    snapshot::FORMAT
-                )));
+            Ok(snapshot) if snapshot.position.next == number => {
+                found.newest = Some(snapshot);
+                break;
             }
+            Ok(_) => {
+                found.passed_over.push((number, Unusable::Broken("it has another's name".to_owned())));
+            }
+            Err(Unusable::Newer(what)) => {
+                return Err(newer(format_args!("{}: {what}", files.describe(&name))));
+            }
+            Err(why) => found.passed_over.push((number, why)),
         }
     }
-    Ok(None)
+    Ok(found)
 }
 
 struct Replay<'a> {
@@ -180,8 +207,10 @@ struct End {
     bytes: Vec<u8>,
     /// The first byte after the last record.
     at: usize,
-    /// Where each record begins, by number.
+    /// Where each record begins that was replayed, by number.
     begins: Vec<(u64, usize)>,
+    /// Whether a snapshot goes on in it: the segment was certainly there before that counted.
+    is_certain: bool,
 }
 
 impl Replay<'_> {
@@ -215,7 +244,9 @@ impl Replay<'_> {
                 segment.number, segment.store, segment.first,
             )));
         }
-        let mut end = End { segment, file, bytes: Vec::new(), at: HEADER as usize, begins: Vec::new() };
+        let is_certain = from.is_some();
+        let mut end =
+            End { segment, file, bytes: Vec::new(), at: HEADER as usize, begins: Vec::new(), is_certain };
         let mut expected = first;
         loop {
             let rest = &bytes[end.at..];
@@ -270,6 +301,9 @@ impl Replay<'_> {
         let unreadable = |error: &dyn std::fmt::Display| {
             damaged(format_args!("{name}: record {sequence} at byte {at} cannot be read: {error}"))
         };
+        if record.rules != Engine::RULES {
+            return Err(other_rules("open", name, record));
+        }
         let (texts, message) = record.parts().ok_or_else(|| unreadable(&"it lacks some of its texts"))?;
         let command = logged::read(message, texts).map_err(|error| unreadable(&error))?;
         let other = |what: &str| {
@@ -313,8 +347,8 @@ impl End {
     /// Blanks what was cut off, lest it pass for records one day, and writes again what is not known to be on disk: if the
     /// process before this one died of a failed sync, the kernel may show bytes that the disk does not have.
     fn mend(&self, files: &dyn Files, known: u64) -> Result<(), StoreError> {
-        // A segment gets records once it is certainly there; without any, not even its header is certain.
-        let is_certain = !self.begins.is_empty();
+        // A segment gets records and snapshots once it is certainly there; without any, not even its header is certain.
+        let is_certain = self.is_certain || !self.begins.is_empty();
         let unknown =
             self.begins.iter().find(|(sequence, _)| *sequence > known).map_or(self.at, |(_, at)| *at);
         let begin = if is_certain { unknown } else { 0 };
@@ -341,6 +375,21 @@ fn newer(what: std::fmt::Arguments<'_>) -> StoreError {
         ErrorKind::Unsupported,
         format!(
             "disk store: cannot open {what}; nothing was changed: open it with the version that wrote it, or a later one"
+        ),
+    )
+}
+
+/// A record of another engine, which must not be done again by this one.
+pub(super) fn other_rules(attempted: &str, file: &str, record: &Record<'_>) -> StoreError {
+    StoreError::new(
+        ErrorKind::Unsupported,
+        format!(
+            "disk store: cannot {attempted} {file}: from record {} on it was written by an engine with rules {}, and this version of \
+             Trapline has rules {}, which may decide otherwise; nothing was changed: open it once with the version that wrote \
+             it and close it in good order (`trapline frontier stats` does), then this one can go on",
+            record.sequence,
+            record.rules,
+            Engine::RULES
         ),
     )
 }

@@ -5,7 +5,6 @@
 //! out, and what they had taken is pending again; admissions, links, settlements of leases that are known, and what
 //! operators did are done as well as can be. If a snapshot was taken after the damage, all that it has is as it was.
 
-use std::fs;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -13,10 +12,11 @@ use std::sync::Arc;
 use trapline_frontier::{Answer, Engine, ErrorKind, Library, Steer, StoreError, UrlChange};
 
 use super::command::Command;
-use super::files::{Files, sync_folder};
+use super::files::{Files, Folder};
 use super::folder;
 use super::log::Position;
 use super::message::logged;
+use super::part::{NoPart, Part};
 use super::record::Record;
 use super::scan::{self, Damage, Scanned};
 use super::segment::{HEADER, Segment};
@@ -65,6 +65,10 @@ pub fn repair(
         );
         StoreError::new(ErrorKind::Unavailable, message)
     };
+    let part = Part::begin(to).map_err(|none| match none {
+        NoPart::Taken => cannot(io::Error::other("the second is not empty; choose a new folder")),
+        NoPart::Failed(error) => cannot(error),
+    })?;
     let mut salvage = Salvage::begin(&files).map_err(cannot)?;
     let origin = scan::origin(&*files).map_err(cannot)?;
     let scanned = scan::scan(&*files, origin, |record, segment, at| {
@@ -81,15 +85,17 @@ pub fn repair(
             format!("disk store: cannot repair `{}`: not one segment can be read", from.display()),
         ));
     };
-    let Salvage { mut engine, texts, mut repaired, next: reached, .. } = salvage;
+    let Salvage { mut engine, texts, mut repaired, next: reached, is_whole } = salvage;
     repaired.damages = damages;
     forget_unreadable(&mut engine, &texts, &mut repaired);
-    if !repaired.damages.is_empty() {
+    // Also if nothing is damaged, but an engine of other rules has answered otherwise.
+    if !is_whole || !repaired.damages.is_empty() {
         engine.skip_leases(engine.last_lease() + LEASES_SKIPPED);
     }
     repaired.urls = engine.places().count() as u64;
     let position = Position { next: next.max(reached), segment: newest + 1, at: HEADER };
-    write(&files, &mut engine, (store, position), to).map_err(cannot)?;
+    write(&files, &mut engine, (store, position), &part.segments()).map_err(cannot)?;
+    part.finish().map_err(cannot)?;
     Ok(repaired)
 }
 
@@ -199,25 +205,18 @@ fn forget_unreadable(engine: &mut Engine, texts: &Texts, repaired: &mut Repaired
     }
 }
 
-/// Writes the new folder: the segments as they are, one more for what is to come, and the snapshot.
+/// Writes what is in the new folder: the segments as they are, one more for what is to come, and the snapshot.
 fn write(
     files: &Arc<dyn Files>,
     engine: &mut Engine,
     (store, position): (u128, Position),
     to: &Path,
 ) -> io::Result<()> {
-    if fs::read_dir(to).is_ok_and(|mut entries| entries.next().is_some()) {
-        return Err(io::Error::other("the second is not empty; choose a new folder"));
-    }
-    let segments = to.join(folder::SEGMENTS);
-    fs::create_dir_all(&segments)?;
-    let copy: Arc<dyn Files> = Arc::new(super::files::Folder::new(&segments));
-    // This one first: without those before it nobody can take a folder that was left half-way for a store.
+    let copy = Folder::new(to);
     let segment = Segment { store, number: position.segment, first: position.next, is_origin: true };
     let file = copy.create(&Segment::name(segment.number), NEW_SEGMENT_BYTES)?;
     file.write(0, &segment.header())?;
     file.sync()?;
-    copy.sync_folder()?;
     for number in 1..position.segment {
         let name = Segment::name(number);
         // One that is missing is made, so that the others keep their places; nothing is read in it.
@@ -226,20 +225,14 @@ fn write(
         file.write(0, &bytes)?;
         file.sync()?;
     }
-    let mut writer = Writer::begin(&*copy, store, position)?;
+    let mut writer = Writer::begin(&copy, store, position)?;
     engine.begin_image();
-    loop {
-        let frames = engine.next_frames();
-        if frames.is_empty() {
-            break;
+    let last = loop {
+        if let Some(last) = writer.frames(engine.next_frames())? {
+            break last;
         }
-        for frame in frames {
-            writer.frame(&frame.encode())?;
-        }
-    }
-    writer.finish(&*copy)?;
-    sync_folder(to)?;
-    to.canonicalize()?.parent().map_or(Ok(()), sync_folder)
+    };
+    writer.finish(&last, &copy).map(drop)
 }
 
 /// How large the segment for what is to come is made.

@@ -17,7 +17,7 @@
 use std::io;
 use std::sync::Arc;
 
-use trapline_frontier::{Engine, Library};
+use trapline_frontier::{BadImage, Engine, Frame, Library};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use super::files::{Files, LogFile};
@@ -68,7 +68,21 @@ impl Writer {
         Ok(Self { file, at: 0, bytes: header, frames: 0 })
     }
 
-    pub(crate) fn frame(&mut self, frame: &[u8]) -> io::Result<()> {
+    /// Takes the next frames of an image, of which there must be some. Answers the last one, which is written to finish it.
+    pub(crate) fn frames(&mut self, frames: Vec<Frame>) -> io::Result<Option<Frame>> {
+        if frames.is_empty() {
+            return Err(io::Error::other("the image of the engine was given up before it was complete"));
+        }
+        for frame in frames {
+            if frame.is_last() {
+                return Ok(Some(frame));
+            }
+            self.frame(&frame.encode())?;
+        }
+        Ok(None)
+    }
+
+    fn frame(&mut self, frame: &[u8]) -> io::Result<()> {
         let length = u32::try_from(frame.len()).map_err(|_| io::ErrorKind::FileTooLarge)?;
         self.bytes.extend_from_slice(&length.to_le_bytes());
         self.bytes.extend_from_slice(&xxh3_64_with_seed(frame, self.frames).to_le_bytes());
@@ -84,8 +98,9 @@ impl Writer {
         Ok(())
     }
 
-    /// Brings it to disk, and says how large it is.
-    pub(crate) fn finish(mut self, files: &dyn Files) -> io::Result<u64> {
+    /// Brings it to disk with its last frame, and says how large it is.
+    pub(crate) fn finish(mut self, last: &Frame, files: &dyn Files) -> io::Result<u64> {
+        self.frame(&last.encode())?;
         self.write()?;
         self.file.sync()?;
         files.sync_folder()?;
@@ -106,15 +121,24 @@ pub(crate) struct Snapshot {
 pub(crate) enum Unusable {
     /// It was never finished.
     Unfinished,
-    /// It is damaged; the log has all that is in it.
+    /// It is damaged, or the power went while it was written; the log has all that is in it.
     Broken(String),
-    /// A format to come.
-    Newer(u32),
+    /// The disk does not give it; another time it may.
+    Unreadable(String),
+    /// A format to come, or an engine: what it has, and what is known here.
+    Newer(String),
+}
+
+impl Unusable {
+    /// Whether something has happened to it that should not.
+    pub(crate) fn is_trouble(&self) -> bool {
+        !matches!(self, Self::Unfinished)
+    }
 }
 
 impl From<io::Error> for Unusable {
     fn from(error: io::Error) -> Self {
-        Self::Broken(format!("it cannot be read: {error}"))
+        Self::Unreadable(format!("it cannot be read: {error}"))
     }
 }
 
@@ -132,7 +156,9 @@ pub(crate) fn read(files: &dyn Files, file: &str, texts: &Arc<Texts>) -> Result<
     let number = |at: usize| u64::from_le_bytes(header[at..at + 8].try_into().expect("eight bytes"));
     let format = number(8) as u32;
     if format > FORMAT {
-        return Err(Unusable::Newer(format));
+        return Err(Unusable::Newer(format!(
+            "it has format {format}, and this version of Trapline knows snapshots up to format {FORMAT}"
+        )));
     }
     if format != FORMAT || number(56) != xxh3_64(&header[..56]) {
         return Err(broken("its header is damaged".to_owned()));
@@ -158,12 +184,39 @@ pub(crate) fn read(files: &dyn Files, file: &str, texts: &Arc<Texts>) -> Result<
         if *checksum != xxh3_64_with_seed(&frame, frame_number).to_le_bytes() {
             return Err(damaged());
         }
-        restore.frame(&frame).map_err(|error| broken(format!("at byte {at}: {error}")))?;
+        restore.frame(&frame).map_err(|error| match error {
+            BadImage::Newer(_) => Unusable::Newer(error.to_string()),
+            _ => broken(format!("at byte {at}: {error}")),
+        })?;
         at += (FRAME_HEADER + length) as u64;
     }
     let engine = restore.finish().map_err(|_| Unusable::Unfinished)?;
     if let Some(failure) = texts.take_failure() {
-        return Err(broken(failure.to_string()));
+        return Err(Unusable::Unreadable(failure.to_string()));
     }
     Ok(Snapshot { engine, store, position, bytes: at })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::files::Folder;
+
+    /// Nothing more to take does not mean that everything was taken: only the last frame says so.
+    #[test]
+    fn an_image_that_was_given_up_makes_no_snapshot() {
+        let path = std::env::temp_dir().join(format!("trapline-given-up-{}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        let position = Position { next: 1, segment: 1, at: 64 };
+        let mut writer = Writer::begin(&Folder::new(&path), 7, position).unwrap();
+        let mut engine = Engine::named("disk");
+        engine.begin_image();
+        let last = writer.frames(engine.next_frames()).unwrap();
+        engine.begin_image();
+        engine.drop_image();
+        let error = writer.frames(engine.next_frames()).unwrap_err().to_string();
+        std::fs::remove_dir_all(&path).unwrap();
+        assert!(last.is_some_and(|last| last.is_last()));
+        assert_eq!(error, "the image of the engine was given up before it was complete");
+    }
 }

@@ -11,7 +11,9 @@ use trapline_frontier::{Engine, ErrorKind, Library, StoreError};
 use super::files::{Files, Folder};
 use super::folder;
 use super::message::logged;
+use super::recovery;
 use super::scan::{self, Damage, Scanned};
+use super::segment::Segment;
 use super::snapshot::{self, Snapshot, Unusable};
 use super::texts::{self, Texts};
 
@@ -72,21 +74,14 @@ pub fn verify_on(files: &Arc<dyn Files>, progress: Progress<'_>) -> Result<Verif
     let texts = Arc::new(Texts::new(Arc::clone(files)));
     let mut verified = Verified::default();
     let origin = scan::origin(&**files).map_err(cannot)?;
-    let (mut snapshots, oldest) = read_snapshots(files, &texts, &mut verified).map_err(cannot)?;
-    // What came before a repair is not to be replayed: then the oldest snapshot is where it begins.
-    let (mut engine, mut expected) = match oldest {
-        Some(oldest) if origin > 1 => (Some(oldest.engine), oldest.position.next),
-        _ if origin > 1 => (None, 0),
-        _ => (Some(Engine::with_library("disk", Arc::clone(&texts) as Arc<dyn Library>)), 1),
+    let mut snapshots = read_snapshots(files, &texts, &mut verified).map_err(cannot)?;
+    // What came before a repair is not to be replayed.
+    let mut doing = match origin {
+        1 => Doing::Engine(Box::new(Engine::with_library("disk", Arc::clone(&texts) as Arc<dyn Library>))),
+        _ => Doing::Waiting(None),
     };
+    let mut expected = 1;
     let mut troubles = Vec::new();
-    let mut compare = |engine: &mut Engine, next: u64, troubles: &mut Vec<Damage>| {
-        let Some((file, digest)) = snapshots.remove(&next) else { return };
-        if engine.digest() != digest {
-            let what = format!("it is not what the log leads to at record {}", next - 1);
-            troubles.push(Damage { file, bytes: None, what });
-        }
-    };
     let scanned = scan::scan(&**files, origin, |record, segment, at| {
         progress(record.sequence);
         let Some((record_texts, message)) = record.parts() else {
@@ -96,21 +91,23 @@ pub fn verify_on(files: &Arc<dyn Files>, progress: Progress<'_>) -> Result<Verif
             Ok(command) => command,
             Err(error) => return Some(format!("the record cannot be read: {error}")),
         };
-        if record.sequence < expected {
-            return None;
-        }
         // After a gap nobody knows what the engine would answer.
-        if record.sequence != expected {
-            engine = None;
+        if record.sequence != std::mem::replace(&mut expected, record.sequence + 1)
+            && doing.engine().is_some()
+        {
+            doing = Doing::Lost;
         }
-        let doing = engine.as_mut()?;
-        compare(doing, record.sequence, &mut troubles);
-        expected = record.sequence + 1;
+        snapshots.meet(&mut doing, record.sequence, &mut troubles);
+        if record.rules != Engine::RULES && !matches!(doing, Doing::Waiting(Some(_)) | Doing::Lost) {
+            let file = files.describe(&Segment::name(segment));
+            doing = Doing::Waiting(Some(recovery::other_rules("verify", &file, record)));
+        }
+        let engine = doing.engine()?;
         texts.begin_again(texts::place(segment, at as u64), record_texts);
-        let answers = command.replay(doing);
+        let answers = command.replay(engine);
         texts.take();
         if answers.as_ref().ok() != Some(&record.answers) || texts.take_failure().is_some() {
-            engine = None;
+            doing = Doing::Lost;
             return Some(format!(
                 "record {} answered otherwise when it was written than it does now",
                 record.sequence
@@ -128,32 +125,95 @@ pub fn verify_on(files: &Arc<dyn Files>, progress: Progress<'_>) -> Result<Verif
     (verified.segments, verified.records, verified.bytes) = (newest, records, bytes);
     verified.damages.extend(damages);
     verified.leftovers.extend(torn.map(|torn| format!("{torn}; the next opening cuts it off")));
-    if engine.is_none() && verified.damages.is_empty() {
-        let what = "it was repaired once, and has no snapshot any more from which it could go on".to_owned();
-        verified.damages.push(Damage { file: files.describe(""), bytes: None, what });
-    }
-    if let Some(engine) = engine.as_mut().filter(|_| verified.damages.is_empty()) {
-        compare(engine, next, &mut troubles);
-        verified.look_at(engine, &texts);
-        let late = snapshots.into_values().map(|(file, _)| file);
-        let what = "it goes further than the log, which has lost its end".to_owned();
-        troubles.extend(late.map(|file| Damage { file, bytes: None, what: what.clone() }));
+    if verified.damages.is_empty() {
+        snapshots.meet(&mut doing, next, &mut troubles);
+        match &mut doing {
+            Doing::Engine(engine) => {
+                verified.look_at(engine, &texts);
+                troubles.extend(snapshots.late());
+            }
+            Doing::Waiting(Some(rules)) => return Err(rules.clone()),
+            Doing::Waiting(None) => {
+                let what = "it was repaired once, and has no snapshot any more from which it could go on";
+                verified.damages.push(Damage {
+                    file: files.describe(""),
+                    bytes: None,
+                    what: what.to_owned(),
+                });
+            }
+            Doing::Lost => {}
+        }
     }
     verified.damages.extend(troubles);
     Ok(verified)
 }
 
-/// The digests of snapshots with the names of their files, by the record that comes next.
-type Digests = BTreeMap<u64, (String, u64)>;
+/// What does the commands again.
+enum Doing {
+    Engine(Box<Engine>),
+    /// None, until a snapshot says how it stands: what came before cannot be replayed, because the store was repaired, or
+    /// because of its rules; then what is to be said if there is no such snapshot.
+    Waiting(Option<StoreError>),
+    /// None any more, because of a damage.
+    Lost,
+}
 
-/// Reads all snapshots: those that are whole, and the oldest of them.
-fn read_snapshots(
-    files: &Arc<dyn Files>,
-    texts: &Arc<Texts>,
+impl Doing {
+    fn engine(&mut self) -> Option<&mut Engine> {
+        match self {
+            Self::Engine(engine) => Some(engine),
+            Self::Waiting(_) | Self::Lost => None,
+        }
+    }
+}
+
+/// The snapshots that are whole.
+struct Whole<'a> {
+    files: &'a Arc<dyn Files>,
+    texts: &'a Arc<Texts>,
+    /// Their digests and the names of their files, by the record that comes next.
+    digests: BTreeMap<u64, (String, u64)>,
+    /// The oldest of them: its file may be gone when it is needed, if the store is in use.
+    oldest: Option<Snapshot>,
+}
+
+impl Whole<'_> {
+    /// Before a record, holds the snapshot that was taken there against the engine; or goes on from it.
+    fn meet(&mut self, doing: &mut Doing, next: u64, troubles: &mut Vec<Damage>) {
+        let Some((file, digest)) = self.digests.remove(&next) else { return };
+        match doing {
+            Doing::Engine(engine) => {
+                if engine.digest() != digest {
+                    let what = format!("it is not what the log leads to at record {}", next - 1);
+                    troubles.push(Damage { file, bytes: None, what });
+                }
+            }
+            Doing::Waiting(_) => {
+                let oldest = self.oldest.take_if(|oldest| oldest.position.next == next);
+                let read = || snapshot::read(&**self.files, &snapshot::name(next), self.texts).ok();
+                if let Some(snapshot) = oldest.or_else(read) {
+                    *doing = Doing::Engine(Box::new(snapshot.engine));
+                }
+            }
+            Doing::Lost => {}
+        }
+    }
+
+    /// Those that nothing in the log leads to.
+    fn late(self) -> impl Iterator<Item = Damage> {
+        let what = "it goes further than the log, which has lost its end";
+        let damage = move |(file, _)| Damage { file, bytes: None, what: what.to_owned() };
+        self.digests.into_values().map(damage)
+    }
+}
+
+/// Reads all snapshots.
+fn read_snapshots<'a>(
+    files: &'a Arc<dyn Files>,
+    texts: &'a Arc<Texts>,
     verified: &mut Verified,
-) -> io::Result<(Digests, Option<Snapshot>)> {
-    let mut whole = BTreeMap::new();
-    let mut oldest: Option<Snapshot> = None;
+) -> io::Result<Whole<'a>> {
+    let mut whole = Whole { files, texts, digests: BTreeMap::new(), oldest: None };
     let mut numbers: Vec<u64> = files.list()?.iter().filter_map(|name| snapshot::number_of(name)).collect();
     numbers.sort_unstable();
     for name in numbers.into_iter().map(snapshot::name) {
@@ -164,24 +224,22 @@ fn read_snapshots(
                 if let Err(what) = read.engine.check() {
                     verified.damages.push(Damage { file, bytes: None, what });
                 } else {
-                    whole.insert(read.position.next, (file, read.engine.digest()));
-                    oldest.get_or_insert(read);
+                    whole.digests.insert(read.position.next, (file, read.engine.digest()));
+                    whole.oldest.get_or_insert(read);
                 }
             }
             Err(Unusable::Unfinished) => {
                 verified.leftovers.push(format!("{file} was never finished; the next opening removes it"));
             }
             // The owner has removed it since it was listed.
-            Err(Unusable::Broken(_)) if !files.list()?.contains(&name) => {}
-            Err(Unusable::Broken(what)) => verified.damages.push(Damage { file, bytes: None, what }),
-            Err(Unusable::Newer(format)) => {
-                let what =
-                    format!("it has format {format}, and this version knows format {}", snapshot::FORMAT);
+            Err(Unusable::Unreadable(_)) if !files.list()?.contains(&name) => {}
+            Err(Unusable::Broken(what) | Unusable::Unreadable(what)) => {
                 verified.damages.push(Damage { file, bytes: None, what });
             }
+            Err(Unusable::Newer(what)) => verified.damages.push(Damage { file, bytes: None, what }),
         }
     }
-    Ok((whole, oldest))
+    Ok(whole)
 }
 
 impl Verified {

@@ -264,6 +264,76 @@ fn a_full_disk_stops_admissions_and_nothing_else_is_lost() {
     assert_eq!(admitted, [Admission::Added]);
 }
 
+/// Questions are answered on a full disk whatever comes. When there is no room even to write that time has passed, none has.
+#[test]
+fn a_full_disk_never_stops_questions() {
+    let files = SimFiles::default();
+    let store = Arc::new(DiskStore::open_on(files.clone(), &SMALL).unwrap());
+    let crawl = pollster::block_on(frontier(Arc::clone(&store) as _)).unwrap();
+    pollster::block_on(crawl.admit(at(0), [Request::get("http://a.example/")])).unwrap();
+    let mut large = Request::get("http://b.example/");
+    large.opaque = vec![7; 40_000];
+    pollster::block_on(crawl.admit(at(0), [large])).unwrap();
+    files.set_full(true);
+    let mut lease = None;
+    for moment in 1.. {
+        match pollster::block_on(crawl.claim(at(moment), 1)) {
+            Ok(claimed) => lease = claimed.leases.into_iter().next().or(lease),
+            Err(error) => {
+                assert_eq!(error.kind(), trapline_frontier::ErrorKind::Full);
+                break;
+            }
+        }
+    }
+    let asked: Vec<_> = (0..200).map(|hours| at(100_000 + hours * 7200)).collect();
+    let counted = |now| pollster::block_on(crawl.stats(now)).expect("it counts").expired;
+    for now in &asked {
+        counted(*now);
+        everything(&crawl, *now);
+    }
+    files.set_full(false);
+    let (last, before) = (asked[199], counted(Timestamp::ZERO));
+    pollster::block_on(crawl.claim(last, 0)).expect("there is room again");
+    assert_eq!(counted(last), before, "what had expired is not told twice");
+    let rows = everything(&crawl, last);
+    store.abandon();
+    let crawl = pollster::block_on(frontier(Arc::new(DiskStore::open_on(files, &SMALL).unwrap()))).unwrap();
+    assert_eq!(everything(&crawl, last), rows);
+    assert!(lease.is_some(), "something was claimed");
+}
+
+/// The keeper takes long for a large snapshot. The segment that is needed meanwhile is made all the same.
+#[test]
+fn segments_are_made_ahead_while_a_snapshot_is_taken() {
+    let files = SimFiles::default();
+    let options = trapline_stores::DiskOptions { background: true, snapshot_bytes: 4000, ..SMALL };
+    let store = Arc::new(DiskStore::open_on(files.clone(), &options).unwrap());
+    let crawl = pollster::block_on(frontier(Arc::clone(&store) as _)).unwrap();
+    let page = |name: &str, bytes| {
+        let mut request = Request::get(format!("http://{name}.example/"));
+        request.opaque = vec![7; bytes];
+        request
+    };
+    let (meanwhile, once) = (crawl.clone(), std::sync::Once::new());
+    files.set_meanwhile(Some(Arc::new(move || {
+        once.call_once(|| {
+            pollster::block_on(meanwhile.admit(at(0), [page("b", 33_000)])).expect("it is admitted");
+        });
+    })));
+    pollster::block_on(crawl.admit(at(0), [page("a", 5000)])).unwrap();
+    let is_taken = |done: &String| done.starts_with("synced") && done.ends_with(".snapshot");
+    while !files.history().iter().any(is_taken) {
+        std::thread::yield_now();
+    }
+    files.set_meanwhile(None);
+    store.abandon();
+    let history = files.history();
+    let place =
+        |what: &str| history.iter().position(|done| done.starts_with(what) && done.ends_with(".snapshot"));
+    let ahead = history.iter().position(|done| done == "made 0000000002.segment");
+    assert!(place("made") < ahead && ahead < place("synced"), "{history:?}");
+}
+
 /// Each failure has its sentence.
 #[test]
 fn failures_are_told_with_what_to_do() {

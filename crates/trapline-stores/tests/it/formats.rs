@@ -1,8 +1,11 @@
 //! Formats that were released keep opening: stores that earlier versions wrote lie in `testdata/`, with what is in them.
 //!
-//! A fixture is never made again; when the format changes, another one is added beside it:
+//! A fixture is never made again; when anything in the files changes, others are added beside them, one with something of
+//! everything and one with a job under way:
 //!
 //! `TRAPLINE_FIXTURE=testdata/format-2 cargo test -p trapline-stores --test it formats -- --ignored`
+//!
+//! When the engine's rules change, those of earlier rules open from their snapshots only if nothing follows them.
 
 use std::fmt::Write;
 use std::fs;
@@ -12,8 +15,8 @@ use std::time::Duration;
 
 use trapline_core::{Candidate, IdentityKey, Request, Terms, Timestamp};
 use trapline_frontier::{
-    CrawlChange, Frontier, Lease, NoteWrite, Outcome, Query, QueueChange, Rows, Scan, Settings, Settlement,
-    Store, Visit, Want,
+    CrawlChange, Frontier, Lease, NoteWrite, Outcome, Pattern, Query, QueueChange, Rows, Scan, Settings,
+    Settlement, Store, Visit, Want,
 };
 use trapline_stores::DiskStore;
 use trapline_stores::disk::verify;
@@ -160,6 +163,22 @@ fn fill(path: &Path) {
     store.close().expect("it closes");
 }
 
+/// Fills a store with work over many URLs that has not come to its end: in the snapshot, and when it is closed.
+fn fill_with_a_job(path: &Path) {
+    let store = open(path);
+    let settings = Settings { delay: Duration::ZERO, ..Settings::default() };
+    let docs = crawl(&store, "docs", settings.clone());
+    let news = crawl(&store, "news", settings);
+    let page = |number: u32| Request::get(format!("http://{}.example/{number}", number % 7));
+    pollster::block_on(news.admit(at(1), (0..4200).map(page))).expect("it is admitted");
+    let purge = CrawlChange::Purge(Pattern::new("*9"));
+    let steered = pollster::block_on(news.steer_crawl(at(2), purge)).expect("it begins");
+    assert!(steered.job.is_some(), "it takes several steps");
+    store.snapshot().expect("it is taken");
+    pollster::block_on(docs.admit(at(3), [page(1)])).expect("it is admitted");
+    store.close().expect("it closes");
+}
+
 /// All that is in a store, line by line.
 fn tell(path: &Path) -> String {
     let store = open(path);
@@ -168,6 +187,7 @@ fn tell(path: &Path) -> String {
         let frontier = Frontier::builder(name).attach(Arc::clone(&store) as Arc<dyn Store>, LATER);
         let frontier = pollster::block_on(frontier).expect("the crawl is there");
         let queries = [
+            Query::Jobs,
             Query::Crawl,
             Query::Queues { keys: None, state: None },
             Query::Urls { key: None, pattern: None, state: None },
@@ -176,7 +196,7 @@ fn tell(path: &Path) -> String {
             Query::Notes { prefix: String::new() },
         ];
         for query in queries {
-            let scan = Scan { limit: 1000, ..Scan::new(query) };
+            let scan = Scan { limit: 300, ..Scan::new(query) };
             let rows = pollster::block_on(frontier.scan(LATER, &scan)).expect("it answers").rows;
             tell_rows(&mut text, &rows).expect("a string takes everything");
         }
@@ -257,6 +277,13 @@ fn tell_rows(text: &mut String, rows: &Rows) -> std::fmt::Result {
         Rows::Notes(rows) => rows.iter().try_for_each(|row| {
             writeln!(text, "note {} {:?} expires={:?}", row.key, row.value, row.expires)
         }),
+        Rows::Jobs(rows) => rows.iter().try_for_each(|row| {
+            writeln!(
+                text,
+                "job {} {} passed={} of={} affected={} ended={}",
+                row.id, row.what, row.passed, row.total, row.affected, row.ended
+            )
+        }),
         other => panic!("not asked for: {other:?}"),
     }
 }
@@ -305,15 +332,21 @@ fn stores_of_earlier_versions_open_with_all_that_is_in_them() {
     assert!(checked > 0);
 }
 
-/// Makes the fixture of the present format, in the folder that is named.
+/// Makes the fixtures of the present format, in the folder that is named and in one beside it.
 #[test]
-#[ignore = "makes a fixture"]
-fn make_a_fixture() {
+#[ignore = "makes fixtures"]
+fn make_fixtures() {
     let Ok(path) = std::env::var("TRAPLINE_FIXTURE") else { panic!("TRAPLINE_FIXTURE names its folder") };
-    let path = Path::new(&path);
-    assert!(!path.exists(), "fixtures are never made again");
-    fill(path);
-    let copy = copy(path);
-    fs::write(path.join("contents.txt"), tell(copy.path())).expect("it can be written");
-    fs::remove_file(path.join("lock")).expect("it is not needed");
+    for (ending, has_job) in [("", false), ("-jobs", true)] {
+        let path = PathBuf::from(format!("{path}{ending}"));
+        assert!(!path.exists(), "fixtures are never made again");
+        if has_job {
+            fill_with_a_job(&path);
+        } else {
+            fill(&path);
+        }
+        let copy = copy(&path);
+        fs::write(path.join("contents.txt"), tell(copy.path())).expect("it can be written");
+        fs::remove_file(path.join("lock")).expect("it is not needed");
+    }
 }

@@ -6,6 +6,7 @@ mod folder;
 mod formats;
 mod kill;
 mod opening;
+mod overlapping;
 mod planted;
 mod reading;
 mod sim_files;

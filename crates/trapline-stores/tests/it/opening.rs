@@ -2,12 +2,13 @@
 
 use std::fs;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use trapline_core::{Request, Timestamp};
-use trapline_frontier::{ErrorKind, Frontier, Store, StoreError};
+use trapline_frontier::{Engine, ErrorKind, Frontier, Store, StoreError};
+use trapline_stores::disk::verify;
 use trapline_stores::{DiskOptions, DiskStore, Durability};
 
 use crate::disk::SMALL;
@@ -179,28 +180,163 @@ fn a_newer_format_is_refused() {
     assert_eq!(message(&folder), (ErrorKind::Unsupported, expected.to_owned()));
 }
 
-/// An engine that answers otherwise than the one that wrote the log must not go on with another history.
-#[test]
-fn another_history_is_refused() {
-    let folder = filled(2);
-    let segment = folder.segments().remove(0);
-    let at = places(&segment)[2];
-    // As if the URL had been known: another answer, in a record that is whole.
-    let bytes = fs::read(&segment).unwrap();
-    let mut record = bytes[at..places(&segment)[3]].to_vec();
-    record[24] ^= 1;
+/// Changes a byte in the header of a record, counting from 0, which is whole afterwards. Answers where it begins.
+fn forge(segment: &Path, record: usize, byte: usize, by: u8) -> usize {
+    let (bytes, places) = (fs::read(segment).expect("the test can do this"), places(segment));
+    let at = places[record];
+    let mut record = bytes[at..places[record + 1]].to_vec();
+    record[byte] ^= by;
     // Checksums are seeded with the store's number, from the segment's header.
     let seal = xxhash_rust::xxh3::xxh3_64(&bytes[16..32]);
     let body = xxhash_rust::xxh3::xxh3_64_with_seed(&record[40..], seal);
     let checksum = xxhash_rust::xxh3::xxh3_64_with_seed(&record[..32], body);
     record[32..40].copy_from_slice(&checksum.to_le_bytes());
-    change(&segment, at as u64, &record);
+    change(segment, at as u64, &record);
+    at
+}
+
+/// An engine that answers otherwise than the one that wrote the log must not go on with another history.
+#[test]
+fn another_history_is_refused() {
+    let folder = filled(2);
+    // As if the URL had been known: another answer, in a record that is whole.
+    let at = forge(&folder.segments()[0], 2, 24, 1);
     let expected = format!(
         "disk store: cannot open PATH/segments/0000000001.segment: record 3 at byte {at} answered otherwise when it was \
          written than it does now; nothing was changed: open the folder with the version of Trapline that wrote it, and \
          report this"
     );
     assert_eq!(message(&folder), (ErrorKind::Corrupt, expected));
+}
+
+/// Where the engine's version is in a record.
+const RULES: usize = 6;
+
+#[test]
+fn what_an_engine_of_other_rules_did_is_not_done_again() {
+    let folder = filled(2);
+    forge(&folder.segments()[0], 2, RULES, 5);
+    let expected = |attempted: &str| {
+        format!(
+            "disk store: cannot {attempted} PATH/segments/0000000001.segment: from record 3 on it was written by an engine with \
+             rules {}, and this version of Trapline has rules {}, which may decide otherwise; nothing was changed: open it \
+             once with the version that wrote it and close it in good order (`trapline frontier stats` does), then this one \
+             can go on",
+            Engine::RULES ^ 5,
+            Engine::RULES
+        )
+    };
+    assert_eq!(message(&folder), (ErrorKind::Unsupported, expected("open")));
+    let error = verify(folder.path(), &mut |_| ()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unsupported);
+    let told = error.to_string().replace(&folder.path().display().to_string(), "PATH");
+    assert_eq!(told, expected("verify"));
+}
+
+/// As stores are opened by programs.
+const USUAL: DiskOptions = DiskOptions { background: true, ..SMALL };
+
+/// A store with so many URLs, closed in good order, as it usually is.
+fn closed(urls: u32, options: &DiskOptions) -> TestFolder {
+    let folder = TestFolder::new();
+    let store = Arc::new(DiskStore::open(folder.path(), options).expect("it opens"));
+    let crawl = Frontier::builder("c").open_shared(Arc::clone(&store) as _, NOW);
+    admit(&pollster::block_on(crawl).expect("a crawl can be opened"), 0..urls);
+    store.close().expect("it closes");
+    folder
+}
+
+fn snapshots(folder: &TestFolder) -> Vec<PathBuf> {
+    folder
+        .segments()
+        .into_iter()
+        .filter(|file| file.extension().is_some_and(|end| end == "snapshot"))
+        .collect()
+}
+
+/// Whatever an upgrade changes in the engine, a store that was closed before it goes on after it.
+#[test]
+fn a_store_closed_in_good_order_opens_with_other_rules() {
+    let folder = closed(3, &USUAL);
+    for record in 0..4 {
+        forge(&folder.segments()[0], record, RULES, 5);
+    }
+    for _ in 0..3 {
+        let found = verify(folder.path(), &mut |_| ()).unwrap();
+        assert_eq!((found.damages, found.leftovers), (vec![], vec![]));
+        let crawl = crawl(DiskStore::open(folder.path(), &USUAL).unwrap());
+        let stats = pollster::block_on(crawl.stats(NOW)).unwrap();
+        assert_eq!(stats.recovered.unwrap().pending, found.urls);
+        admit(&crawl, found.urls as u32..found.urls as u32 + 1);
+    }
+}
+
+/// Closing leaves a snapshot however little was done, and none where nothing was: who only looks writes nothing at all.
+#[test]
+fn closing_leaves_a_snapshot_of_what_was_done() {
+    let folder = TestFolder::new();
+    drop(DiskStore::open(folder.path(), &USUAL).unwrap());
+    assert_eq!(snapshots(&folder), [] as [PathBuf; 0]);
+    let folder = closed(1, &USUAL);
+    assert_eq!(snapshots(&folder), [folder.path().join("segments/0000000003.snapshot")]);
+    let before: Vec<_> =
+        folder.segments().iter().map(|file| fs::metadata(file).unwrap().modified().unwrap()).collect();
+    for _ in 0..3 {
+        let crawl = crawl(DiskStore::open(folder.path(), &USUAL).unwrap());
+        let found = pollster::block_on(crawl.stats(NOW)).unwrap().recovered.unwrap();
+        assert_eq!((found.seen, found.log_position, found.snapshot), (1, 2, Some(2)));
+    }
+    let after: Vec<_> =
+        folder.segments().iter().map(|file| fs::metadata(file).unwrap().modified().unwrap()).collect();
+    assert_eq!(before, after);
+}
+
+/// Those who go on until the last moment are told that it is over; what they were told to be done is in the snapshot.
+#[test]
+fn nothing_comes_after_the_closing_snapshot() {
+    for _ in 0..10 {
+        let folder = TestFolder::new();
+        let store = Arc::new(DiskStore::open(folder.path(), &USUAL).unwrap());
+        let crawl = Frontier::builder("c").open_shared(Arc::clone(&store) as _, NOW);
+        let crawl = pollster::block_on(crawl).unwrap();
+        let (begun, has_begun) = std::sync::mpsc::channel();
+        std::thread::scope(|scope| {
+            for worker in 0..4 {
+                let (crawl, begun) = (&crawl, begun.clone());
+                scope.spawn(move || {
+                    for number in 0.. {
+                        let request = Request::get(format!("http://{worker}.example/{number}"));
+                        if pollster::block_on(crawl.admit(NOW, [request])).is_err() {
+                            break;
+                        }
+                        let _ = begun.send(());
+                    }
+                });
+            }
+            for _ in 0..10 {
+                has_begun.recv().unwrap();
+            }
+            store.close().unwrap();
+        });
+        let (found, _) = DiskStore::open(folder.path(), &USUAL).unwrap().recovered();
+        assert_eq!(found.snapshot, Some(found.log_position));
+    }
+}
+
+/// With `Explicit` no record knows of another on disk; a store that was closed in good order is not cut all the same.
+#[test]
+fn damage_in_a_store_that_was_closed_is_never_a_torn_end() {
+    for durability in [Durability::Explicit, Durability::Interval(Duration::from_secs(3600))] {
+        let folder = closed(3, &DiskOptions { durability, ..USUAL });
+        let segment = folder.segments().remove(0);
+        let last = places(&segment)[3];
+        let bytes = fs::read(&segment).unwrap();
+        change(&segment, last as u64 + 45, &[bytes[last + 45] ^ 1]);
+        let (kind, text) = message(&folder);
+        assert_eq!(kind, ErrorKind::Corrupt);
+        assert!(text.contains(&format!("damaged at byte {last}: record 4 was on disk")), "{text}");
+        assert_eq!(fs::read(&segment).unwrap()[last + 45], bytes[last + 45] ^ 1, "nothing is changed");
+    }
 }
 
 #[test]

@@ -24,7 +24,7 @@ const TRIES: u64 = 100;
 const FOUND: [(Fault, [bool; 4]); 3] = [
     (Fault::SyncSkipped, [true, false, true, false]),
     (Fault::AnsweredBeforeWrite, [true, true, true, false]),
-    (Fault::SnapshotMisplaced, [true, true, false, true]),
+    (Fault::SnapshotMisplaced, [true, true, true, true]),
 ];
 
 #[test]

@@ -47,7 +47,13 @@ fn every_read_of_an_opening_may_fail() {
             files.set_read_fault(Some((read, for_ever)));
             match DiskStore::open_on(files.clone(), &SMALL) {
                 // Without a snapshot it takes longer.
-                Ok(store) => store.abandon(),
+                Ok(store) => {
+                    let found = store.recovered().0;
+                    let passed_over =
+                        before.names(".snapshot").len() as u64 - u64::from(found.snapshot.is_some());
+                    assert!(found.snapshots_passed_over > 0 && found.snapshots_passed_over <= passed_over);
+                    store.abandon();
+                }
                 Err(error) => {
                     refused += 1;
                     let text = error.to_string();
@@ -59,6 +65,7 @@ fn every_read_of_an_opening_may_fail() {
                 }
             }
             files.set_read_fault(None);
+            assert_eq!(files.names(".snapshot"), before.names(".snapshot"), "none is removed");
             files.lose_power(read);
             assert_eq!(contents(&files), expected, "read {read}");
         }

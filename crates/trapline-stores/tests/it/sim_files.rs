@@ -31,6 +31,10 @@ struct Disk {
     /// What others do while a snapshot is being taken.
     meanwhile: Option<Meanwhile>,
     syncs: u64,
+    /// Whether there is no room for another file.
+    is_full: bool,
+    /// Which files were made, and which of them synced, in that order.
+    history: Vec<String>,
 }
 
 pub(crate) type Meanwhile = Arc<dyn Fn() + Send + Sync>;
@@ -128,6 +132,16 @@ impl SimFiles {
     /// How many writes are not on disk.
     pub(crate) fn unsynced(&self) -> usize {
         self.disk().files.values().map(|content| locked(content).unsynced.len()).sum()
+    }
+
+    /// Leaves room for what is in the files there are, and for no others.
+    pub(crate) fn set_full(&self, is_full: bool) {
+        self.disk().is_full = is_full;
+    }
+
+    /// Which files were `made` and `synced` so far, with their names.
+    pub(crate) fn history(&self) -> Vec<String> {
+        self.disk().history.clone()
     }
 
     /// Lets something be done each time that a snapshot was begun and is not written yet.
@@ -254,7 +268,7 @@ impl Files for SimFiles {
 
     fn create(&self, name: &str, bytes: u64) -> io::Result<Arc<dyn LogFile>> {
         let mut disk = self.disk();
-        let failed = disk.call().err();
+        let failed = disk.call().err().or(disk.is_full.then_some(FaultKind::NoSpace));
         if let Some(kind @ (FaultKind::Error | FaultKind::NoSpace)) = failed {
             return Err(error(kind));
         }
@@ -274,19 +288,21 @@ impl Files for SimFiles {
         let zeros = vec![0; bytes as usize];
         locked(&content).seen.clone_from(&zeros);
         locked(&content).unsynced.push(Change::Write(0, zeros));
+        disk.history.push(format!("made {name}"));
         let meanwhile = disk.meanwhile.clone().filter(|_| name.ends_with(".snapshot"));
         drop(disk);
         if let Some(meanwhile) = meanwhile {
             meanwhile();
         }
-        Ok(Arc::new(SimFile { disk: Arc::clone(&self.disk), content }))
+        Ok(Arc::new(SimFile { disk: Arc::clone(&self.disk), name: name.to_owned(), content }))
     }
 
     fn open(&self, name: &str) -> io::Result<Arc<dyn LogFile>> {
         let mut disk = self.disk();
         disk.read()?;
         let content = disk.files.get(name).ok_or(io::ErrorKind::NotFound)?;
-        Ok(Arc::new(SimFile { disk: Arc::clone(&self.disk), content: Arc::clone(content) }))
+        let content = Arc::clone(content);
+        Ok(Arc::new(SimFile { disk: Arc::clone(&self.disk), name: name.to_owned(), content }))
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
@@ -313,6 +329,7 @@ impl Files for SimFiles {
 
 struct SimFile {
     disk: Arc<Mutex<Disk>>,
+    name: String,
     content: Content,
 }
 
@@ -347,6 +364,7 @@ impl LogFile for SimFile {
         let failed = {
             let mut disk = locked(&self.disk);
             disk.syncs += 1;
+            disk.history.push(format!("synced {}", self.name));
             disk.call().err()
         };
         if failed.is_none_or(|kind| kind == FaultKind::Half) {

@@ -10,6 +10,7 @@ use trapline_stores::{DiskOptions, DiskReopen, DiskStore, Durability, Fault};
 
 use crate::disk::SMALL;
 use crate::folder::TestFolder;
+use crate::overlapping::Overlapping;
 use crate::sim_files::SimFiles;
 
 pub(crate) fn plan(faults: &str) -> SimPlan {
@@ -27,7 +28,7 @@ fn check(stores: &dyn Stores, faults: &str, seeds: SeedRange) -> Tally {
     }
 }
 
-/// Stores in simulated files. A crash kills the process, or takes the power.
+/// Stores in simulated files, which take snapshots while they work. A crash kills the process, or takes the power.
 pub(crate) struct InMemory {
     pub(crate) loses_power: bool,
     /// One that is planted.
@@ -57,17 +58,21 @@ impl Stores for InMemory {
         let store = open(&files, self.fault)?;
         let reopened = Reopened {
             files,
-            store: Arc::clone(&store),
+            store,
             loses_power: self.loses_power,
             fault: self.fault,
             crashes: 0,
             opened: 0,
         };
-        Ok(Opened { store, reopen: Some(Box::new(reopened)) })
+        Ok(Opened { store: reopened.overlapping(), reopen: Some(Box::new(reopened)) })
     }
 }
 
 impl Reopened {
+    fn overlapping(&self) -> Arc<dyn Store> {
+        Arc::new(Overlapping::new(&self.store, &self.files))
+    }
+
     fn again(&mut self) -> Result<Arc<dyn Store>, StoreError> {
         self.store = open(&self.files, self.fault)?;
         self.opened += 1;
@@ -75,7 +80,7 @@ impl Reopened {
         if self.opened % 4 < 2 {
             self.store.snapshot()?;
         }
-        Ok(Arc::clone(&self.store) as _)
+        Ok(self.overlapping())
     }
 }
 

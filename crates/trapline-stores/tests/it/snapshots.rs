@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use trapline_core::{Request, Timestamp};
 use trapline_frontier::{
-    Admission, CrawlChange, ErrorKind, Frontier, NoteWrite, Outcome, Query, Rows, Scan, Settlement,
+    Admission, CrawlChange, ErrorKind, Frontier, NoteWrite, Outcome, Query, QueueChange, Rows, Scan,
+    Settlement, Store,
 };
 use trapline_sim::Random;
 use trapline_stores::DiskStore;
@@ -194,6 +195,61 @@ fn a_damaged_snapshot_is_passed_over() {
     }
 }
 
+/// It is told of, stays for `verify` to see, and goes when there is another one; what goes on from is never the damaged one's
+/// to take the place of.
+#[test]
+fn a_damaged_snapshot_is_told_of_and_kept_until_there_is_another() {
+    let files = worked();
+    let names = files.names(".snapshot");
+    files.change(&names[1], |bytes| bytes[100] ^= 1);
+    let passed_over = |store: &DiskStore| store.recovered().0.snapshots_passed_over;
+    for _ in 0..2 {
+        let store = open(&files);
+        assert_eq!(passed_over(&store), 1);
+        assert_eq!(files.names(".snapshot"), names);
+        let damaged = verified(&files).damages.remove(0);
+        assert_eq!(damaged.file, format!("simulated/{}", names[1]));
+    }
+    let store = open(&files);
+    assert_eq!(admit(&crawl(&store), "more"), [Admission::Added]);
+    let newest = store.snapshot().expect("it is taken") + 1;
+    assert_eq!(files.names(".snapshot"), [names[0].clone(), format!("{newest:010}.snapshot")]);
+    drop(store);
+    assert_eq!(passed_over(&open(&files)), 0);
+    assert_eq!(verified(&files).damages, []);
+}
+
+/// What cannot be read may be whole: then the log was on disk up to there, and what looks like a torn end is none.
+#[test]
+fn a_snapshot_that_cannot_be_read_is_not_done_without_if_the_log_ends_before_it() {
+    let files = worked();
+    let store = open(&files);
+    store.snapshot().expect("it is taken");
+    store.close().expect("it closes");
+    let newest = files.names(".snapshot").remove(1);
+    let segment = files.names(".segment").pop().expect("there are some");
+    files.change(&segment, |bytes| {
+        let end = bytes.iter().rposition(|byte| *byte != 0).expect("there are records");
+        bytes[end] ^= 1;
+    });
+    // Names are listed, the newest segment is looked at in two reads, then the snapshot is opened, and read.
+    files.set_read_fault(Some((4, false)));
+    let error = DiskStore::open_on(files.clone(), &SMALL).err().expect("it does not open");
+    assert_eq!(
+        (error.kind(), error.to_string()),
+        (
+            ErrorKind::Unavailable,
+            format!(
+                "disk store: cannot open: cannot do without simulated/{newest}, before which the log ends: it cannot be read: \
+                 simulated failure to read"
+            )
+        )
+    );
+    files.set_read_fault(None);
+    let error = DiskStore::open_on(files, &SMALL).err().expect("it does not open");
+    assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+}
+
 /// Random work with snapshots at random moments, crashes of the process and of the machine: at each opening the newest
 /// snapshot and the log behind it say what the whole log says.
 #[test]
@@ -238,6 +294,81 @@ fn a_snapshot_with_the_rest_of_the_log_is_the_whole_log() {
         assert_eq!(verified(&files).damages, [], "seed {seed}");
     }
     assert!(from_snapshot > 30, "{from_snapshot}");
+}
+
+/// Once a store is closed, its folder is another's: a snapshot that was under way has ended by then.
+#[test]
+fn closing_waits_for_a_snapshot_that_is_too_late() {
+    for _ in 0..20 {
+        let files = SimFiles::default();
+        let store = open(&files);
+        admit(&crawl(&store), "a");
+        let (begun, has_begun) = std::sync::mpsc::channel();
+        let (go_on, may_go_on) = std::sync::mpsc::channel::<()>();
+        let ends = std::sync::Mutex::new((begun, may_go_on));
+        files.set_meanwhile(Some(Arc::new(move || {
+            let (begun, may_go_on) = &*ends.lock().expect("nothing panics");
+            let _ = begun.send(());
+            let _ = may_go_on.recv();
+        })));
+        std::thread::scope(|scope| {
+            let snapshot = scope.spawn(|| store.snapshot());
+            has_begun.recv().expect("it begins");
+            let closing = scope.spawn(|| {
+                store.close().expect("it closes");
+                files.names(".snapshot")
+            });
+            while pollster::block_on(store.stats("c", at(0))).is_ok() {
+                std::thread::yield_now();
+            }
+            go_on.send(()).expect("it waits");
+            assert_eq!(closing.join().expect("nothing panics"), [] as [String; 0], "nothing is left of it");
+            let error = snapshot.join().expect("nothing panics").expect_err("it is given up");
+            assert_eq!(
+                error.to_string(),
+                "disk store: cannot take a snapshot: the store was closed; open it again"
+            );
+        });
+    }
+}
+
+/// What a question changes must be in the log. URLs that are gone and not swept yet are not swept by being asked for.
+#[test]
+fn asking_for_urls_that_are_gone_changes_nothing() {
+    let files = SimFiles::default();
+    let options = trapline_stores::DiskOptions { segment_bytes: 1 << 20, ..SMALL };
+    let store = Arc::new(DiskStore::open_on(files.clone(), &options).expect("it opens"));
+    let crawl = crawl(&store);
+    let page = |number: u32| Request::get(format!("http://{}.example/{number}", number % 2));
+    pollster::block_on(crawl.admit(at(0), (0..20_000).map(page))).expect("it is admitted");
+    pollster::block_on(crawl.steer_queue(at(0), "1.example", QueueChange::Delete)).expect("it is deleted");
+    let gone = (19_000..20_000).map(|number| crawl.prepare(page(number)).expect("a URL").identity).collect();
+    let scan = Scan::new(Query::UrlList(gone));
+    pollster::block_on(crawl.scan(at(0), &scan)).expect("it answers");
+    pollster::block_on(crawl.admit(at(0), (30_000..30_100).map(page))).expect("it is admitted");
+    store.snapshot().expect("it is taken");
+    assert_eq!(verified(&files).damages, []);
+}
+
+/// What a verb leaves for the next one to do, a question does, and the log knows.
+#[test]
+fn what_a_question_finishes_is_in_the_log() {
+    let files = SimFiles::default();
+    let store = open(&files);
+    let crawl = crawl(&store);
+    admit(&crawl, "a");
+    let late = NoteWrite { key: "late".to_owned(), value: Some(vec![1]), expires: Some(at(0)) };
+    pollster::block_on(crawl.steer_crawl(at(STEPS), CrawlChange::Note(late))).expect("it is noted");
+    pollster::block_on(crawl.stats(at(STEPS))).expect("it counts");
+    store.snapshot().expect("it is taken");
+    let lease = pollster::block_on(crawl.claim(at(STEPS), 1)).expect("it is claimed").leases.remove(0);
+    let limit = CrawlChange::Set(vec![("max_urls".to_owned(), "1".to_owned())]);
+    pollster::block_on(crawl.steer_crawl(at(STEPS), limit)).expect("it is set");
+    let done = Settlement::new(lease.id, Outcome::done());
+    pollster::block_on(crawl.settle(at(STEPS), vec![done])).expect("it is settled");
+    pollster::block_on(crawl.stats(at(STEPS))).expect("it counts");
+    store.snapshot().expect("it is taken");
+    assert_eq!(verified(&files).damages, []);
 }
 
 /// One that is there is not written again: a crash would leave none, and a repaired store cannot do without.

@@ -217,6 +217,67 @@ fn a_checkpoint_is_the_store_as_it_was_however_often_it_is_restored() {
     assert_eq!(error, "disk store: cannot verify `/nowhere/at/all`: there is no store in that folder");
 }
 
+/// While the newest segment has no record, its header may not be on disk: if the power goes, the one before it goes on, and a
+/// checkpoint must not change by that.
+#[test]
+fn a_checkpoint_shares_no_segment_that_may_be_written_again() {
+    use std::os::unix::fs::MetadataExt;
+    let folder = TestFolder::new();
+    work(folder.path(), 30, &[]);
+    let newest = folder.segments().len() as u64;
+    assert!(newest > 2);
+    let names = |number| fs::metadata(segment(folder.path(), number)).unwrap().nlink();
+    checkpoint(folder.path(), "full").unwrap();
+    assert_eq!((1..=newest).map(names).collect::<Vec<_>>()[newest as usize - 2..], [2, 1]);
+    // The header of another one is written, and nothing else.
+    let mut next = fs::read(segment(folder.path(), newest)).unwrap();
+    let mut header = next[..64].to_vec();
+    let records = fs::read(segment(folder.path(), newest)).unwrap();
+    let (mut end, mut last) = (64, 0);
+    while records[end + 4] != 0 {
+        last = u64::from_le_bytes(records[end + 8..end + 16].try_into().unwrap());
+        end += 40 + u32::from_le_bytes(records[end..end + 4].try_into().unwrap()) as usize;
+    }
+    header[32..40].copy_from_slice(&(newest + 1).to_le_bytes());
+    header[40..48].copy_from_slice(&(last + 1).to_le_bytes());
+    let checksum = xxhash_rust::xxh3::xxh3_64(&header[..56]);
+    header[56..].copy_from_slice(&checksum.to_le_bytes());
+    next.fill(0);
+    next[..64].copy_from_slice(&header);
+    fs::write(segment(folder.path(), newest + 1), &next).unwrap();
+    let copy = checkpoint(folder.path(), "begun").unwrap();
+    assert_eq!((names(newest - 1), names(newest), names(newest + 1)), (3, 1, 1));
+    // The power goes, and the store goes on in the segment before.
+    fs::write(segment(folder.path(), newest + 1), vec![0; next.len()]).unwrap();
+    let before = contents(folder.path());
+    let (store, frontier) = open(folder.path());
+    pollster::block_on(frontier.admit(at(1000), [page(99, 99)])).unwrap();
+    store.close().unwrap();
+    let again = TestFolder::new();
+    restore(&copy, again.path()).unwrap();
+    assert_eq!(verified(again.path()).damages, []);
+    assert_eq!(contents(again.path()), before);
+}
+
+/// What a killed repair has left is never taken for a store, and not in the way of the next.
+#[test]
+fn a_repair_that_was_killed_is_begun_anew() {
+    let (folder, new) = (TestFolder::new(), TestFolder::new());
+    work(folder.path(), 3, &[]);
+    let mut part = new.path().as_os_str().to_owned();
+    part.push(".part");
+    let part = PathBuf::from(part);
+    fs::create_dir_all(part.join("segments")).unwrap();
+    fs::write(part.join("segments/0000000009.segment"), "half of it").unwrap();
+    let was_there = std::cell::Cell::new(false);
+    repair(folder.path(), new.path(), &mut |_| was_there.set(part.exists() && !new.path().exists())).unwrap();
+    assert!(was_there.get() && !part.exists(), "it has its name when it is complete");
+    assert_eq!(verified(new.path()).damages, []);
+    assert_eq!(contents(new.path()), contents(folder.path()));
+    let error = repair(folder.path(), new.path(), &mut |_| ()).unwrap_err().to_string();
+    assert!(error.contains("the second is not empty; choose a new folder"), "{error}");
+}
+
 fn contents_of(frontier: &Frontier) -> Rows {
     let scan = Scan { limit: 100_000, ..Scan::new(Query::Urls { key: None, pattern: None, state: None }) };
     pollster::block_on(frontier.scan(at(999), &scan)).expect("it answers").rows

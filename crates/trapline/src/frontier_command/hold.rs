@@ -46,6 +46,7 @@ impl Hold {
             ("durability", json!(store.durability().to_string())),
             ("log_position", json!(opened.log_position)),
             ("snapshot", json!(opened.snapshot)),
+            ("snapshots_passed_over", json!(opened.snapshots_passed_over)),
             ("bytes_cut", json!(opened.bytes_cut)),
             ("took", json!(format_duration(opened.took))),
             ("crawls", json!(crawls.collect::<Vec<_>>())),

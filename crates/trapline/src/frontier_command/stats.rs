@@ -58,6 +58,7 @@ impl ShowStats {
                     "dead": found.dead,
                     "log_position": found.log_position,
                     "snapshot": found.snapshot,
+                    "snapshots_passed_over": found.snapshots_passed_over,
                     "bytes_cut": found.bytes_cut,
                     "took": format_duration(found.took),
                 }))),

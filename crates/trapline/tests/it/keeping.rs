@@ -104,7 +104,10 @@ fn damage_is_named_and_what_is_readable_goes_on_in_a_new_folder() {
     let to = saved.path.display().to_string();
     let told = &ask(&folder, &["verify", "--repair", &saved.url()], "", 1)[0];
     assert_eq!((&told["repaired"], &told["urls"]), (&json!(saved.url()), &json!(2)));
-    assert_eq!((&told["damages"][0], &told["lost_urls"]), (&damages[0], &json!([])));
+    assert_eq!(told["damages"][0], damages[0]);
+    // The snapshot that the last command left knows of it, but its request was in the log.
+    let lost = told["lost_urls"].as_array().unwrap();
+    assert!(lost.len() == 1 && lost[0].as_str().unwrap().contains(" of queue lost.example "), "{lost:?}");
     assert_eq!(urls(&saved), ["http://a.example/", "http://c.example/"]);
     let stats = &ask(&saved, &["stats"], "", 0)[0];
     let found = &stats["recovered"];
@@ -167,6 +170,13 @@ fn a_crawl_of_which_nothing_is_left_is_named() {
     ask(&folder, &["--crawl", "second", "admit"], "http://a.example/\n", 0);
     let file = OpenOptions::new().write(true).open(segment(&folder)).unwrap();
     file.write_all_at(&[0xff; 8], 80).unwrap();
+    // A snapshot would have saved it.
+    for entry in fs::read_dir(folder.path.join("segments")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|ending| ending == "snapshot") {
+            fs::remove_file(path).unwrap();
+        }
+    }
     let saved = Folder::new("no-origin-saved");
     let told = &ask(&folder, &["verify", "--repair", &saved.url()], "", 1)[0];
     assert_eq!(

@@ -1,13 +1,12 @@
-//! A crawl in an image: all that there is little of.
+//! A crawl in an image: all that there is little of. What there may be much of follows: see `kept.rs` and the other files.
 
 use prost::Message;
-use trapline_core::Timestamp;
 
-use super::parts::{MomentMessage, SpanMessage, entry, moment, read_moment, read_span, shifted};
+use super::kept::{DeathMessage, DisregardMessage, KeptMessage, LeaseMessage, NoteMessage};
+use super::parts::{MomentMessage, SpanMessage, entry, moment, read_span, shifted};
 use super::{BadImage, parts};
-use crate::engine::crawl::{Crawl, Death, StoredNote};
+use crate::engine::crawl::Crawl;
 use crate::engine::jobs::{Job, Jobs, Task};
-use crate::engine::leases::Grant;
 use crate::engine::queues::QueueId;
 use crate::pattern::Pattern;
 use crate::report::{CrawlState, JobReport};
@@ -63,6 +62,7 @@ pub(super) struct CrawlMessage {
     /// The partition whose turn it is.
     #[prost(uint64, tag = "22")]
     pub(super) turn: u64,
+    /// These four are only in images of early versions; they have frames of their own now.
     #[prost(message, repeated, tag = "23")]
     pub(super) leases: Vec<LeaseMessage>,
     #[prost(message, repeated, tag = "24")]
@@ -91,6 +91,9 @@ pub(super) struct CrawlMessage {
     pub(super) mores: u32,
     #[prost(message, repeated, tag = "35")]
     pub(super) ended_jobs: Vec<EndedJobMessage>,
+    /// How many of those follow that early versions have here.
+    #[prost(message, optional, tag = "36")]
+    pub(super) kept: Option<KeptMessage>,
 }
 
 /// Settings by their names, as texts; those a text would round are beside it.
@@ -116,48 +119,6 @@ pub(super) struct GroupMessage {
     pub(super) next_fetch: Option<MomentMessage>,
     #[prost(bool, tag = "3")]
     pub(super) waits: bool,
-}
-
-#[derive(Clone, Copy, PartialEq, Message)]
-pub(super) struct LeaseMessage {
-    #[prost(uint64, tag = "1")]
-    pub(super) id: u64,
-    #[prost(uint32, tag = "2")]
-    pub(super) entry: u32,
-    #[prost(uint64, tag = "3")]
-    pub(super) granted: u64,
-    #[prost(message, optional, tag = "4")]
-    pub(super) deadline: Option<MomentMessage>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct DeathMessage {
-    #[prost(uint32, tag = "1")]
-    pub(super) entry: u32,
-    #[prost(string, tag = "2")]
-    pub(super) reason: String,
-    #[prost(uint64, tag = "3")]
-    pub(super) at: u64,
-    #[prost(uint64, tag = "4")]
-    pub(super) rank: u64,
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct DisregardMessage {
-    #[prost(uint32, tag = "1")]
-    pub(super) entry: u32,
-    #[prost(string, tag = "2")]
-    pub(super) reason: String,
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct NoteMessage {
-    #[prost(string, tag = "1")]
-    pub(super) key: String,
-    #[prost(bytes = "vec", tag = "2")]
-    pub(super) value: Vec<u8>,
-    #[prost(uint64, optional, tag = "3")]
-    pub(super) expires: Option<u64>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -211,12 +172,6 @@ impl EndedJobMessage {
 
 impl CrawlMessage {
     pub(super) fn of(crawl: &Crawl) -> Self {
-        let lease = |(id, grant): (u64, &Grant)| LeaseMessage {
-            id,
-            entry: grant.entry.0,
-            granted: grant.granted.as_millis(),
-            deadline: moment(grant.deadline),
-        };
         let Jobs { jobs, last, ended } = &crawl.jobs;
         Self {
             name: crawl.name.to_string(),
@@ -252,31 +207,10 @@ impl CrawlMessage {
                 })
                 .collect(),
             turn: crawl.lines.turn as u64,
-            leases: crawl.leases.iter().map(lease).collect(),
-            deaths: crawl
-                .dead_letters
-                .iter()
-                .map(|(id, Death { reason, at, rank })| DeathMessage {
-                    entry: id.0,
-                    reason: reason.clone(),
-                    at: at.as_millis(),
-                    rank: *rank,
-                })
-                .collect(),
-            disregards: crawl
-                .disregards
-                .iter()
-                .map(|(id, reason)| DisregardMessage { entry: id.0, reason: reason.clone() })
-                .collect(),
-            notes: crawl
-                .notes
-                .iter()
-                .map(|(key, StoredNote { value, expires })| NoteMessage {
-                    key: key.clone(),
-                    value: value.clone(),
-                    expires: expires.map(Timestamp::as_millis),
-                })
-                .collect(),
+            leases: Vec::new(),
+            deaths: Vec::new(),
+            disregards: Vec::new(),
+            notes: Vec::new(),
             jobs: jobs.iter().map(|(id, job)| JobMessage::of(*id, job)).collect(),
             last_job: *last,
             ended_jobs: ended.iter().map(EndedJobMessage::of).collect(),
@@ -286,6 +220,7 @@ impl CrawlMessage {
             lives: crawl.urls.live.len() as u32,
             queues: crawl.queues.len(),
             mores: crawl.urls.more.len() as u32,
+            kept: Some(KeptMessage::of(crawl)),
         }
     }
 }
@@ -318,16 +253,6 @@ impl SettingsMessage {
         settings.queue_budget_period = read_span(self.queue_budget_period)?;
         settings.max_time = read_span(self.max_time)?;
         Ok(settings)
-    }
-}
-
-impl LeaseMessage {
-    pub(super) fn read(&self) -> Grant {
-        Grant {
-            entry: crate::engine::urls::EntryId(self.entry),
-            granted: Timestamp::from_millis(self.granted),
-            deadline: read_moment(self.deadline),
-        }
     }
 }
 

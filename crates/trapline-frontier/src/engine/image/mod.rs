@@ -2,7 +2,7 @@
 //! day without the commands that led there.
 //!
 //! What is small is copied at once. What there may be millions of is photographed piece by piece while the engine goes
-//! on; see [`super::chunks`]. What follows from the rest (the tables, the line of queues, timers, the census) is left out and made
+//! on; see [`super::chunks`] and [`super::album`]. What follows from the rest (the tables, the line of queues, timers, the census) is left out and made
 //! again. Requests are the library's.
 //!
 //! Frames are protobuf messages, so that what is added later can be left out by those who wrote earlier. Tags are never
@@ -10,6 +10,7 @@
 
 mod crawl;
 mod entries;
+mod kept;
 mod parts;
 mod queues;
 mod restore;
@@ -25,6 +26,7 @@ use super::crawl::Crawl;
 use crate::library::Library;
 use crawl::CrawlMessage;
 use entries::{LivesMessage, MoresMessage, RecordsMessage};
+use kept::{DeathsMessage, DisregardsMessage, LeasesMessage, NotesMessage};
 use queues::QueuesMessage;
 use restore::Restored;
 
@@ -36,6 +38,11 @@ impl Frame {
     /// Its bytes.
     pub fn encode(&self) -> Vec<u8> {
         self.0.encode_to_vec()
+    }
+
+    /// Whether it is the last of its image. One without it was given up.
+    pub fn is_last(&self) -> bool {
+        matches!(self.0.content, Some(Content::End(_)))
     }
 }
 
@@ -51,11 +58,14 @@ pub enum BadImage {
     /// Frames are missing.
     #[error("it lacks {0}")]
     Lacks(&'static str),
+    /// It is of an engine to come, which may know what this one would leave out.
+    #[error("it is of an engine with rules {0}, and this one has rules {rules}", rules = Engine::RULES)]
+    Newer(u32),
 }
 
 #[derive(Clone, PartialEq, Message)]
 struct FrameMessage {
-    #[prost(oneof = "Content", tags = "1, 2, 3, 4, 5, 6, 7")]
+    #[prost(oneof = "Content", tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11")]
     content: Option<Content>,
 }
 
@@ -76,6 +86,14 @@ enum Content {
     Queues(QueuesMessage),
     #[prost(message, tag = "7")]
     End(EndMessage),
+    #[prost(message, tag = "8")]
+    Leases(LeasesMessage),
+    #[prost(message, tag = "9")]
+    Deaths(DeathsMessage),
+    #[prost(message, tag = "10")]
+    Disregards(DisregardsMessage),
+    #[prost(message, tag = "11")]
+    Notes(NotesMessage),
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -84,6 +102,9 @@ struct EngineMessage {
     last_lease: u64,
     #[prost(string, optional, tag = "2")]
     last_served: Option<String>,
+    /// See [`Engine::RULES`].
+    #[prost(uint32, tag = "3")]
+    rules: u32,
 }
 
 /// Nothing is missing.
@@ -120,10 +141,11 @@ impl Engine {
     /// Only an engine with a library has all of it in its image.
     pub fn begin_image(&mut self) {
         let last_served = self.last_served.as_deref().map(str::to_owned);
-        let engine = Some(EngineMessage { last_lease: self.last_lease, last_served });
+        let engine =
+            Some(EngineMessage { last_lease: self.last_lease, last_served, rules: Self::RULES.into() });
         let mut waiting = VecDeque::new();
         for (name, crawl) in &mut self.crawls {
-            waiting.push_back((Arc::clone(name), Some(Box::new(crawl.begin_shot()))));
+            waiting.push_back((Arc::clone(name), Some(Box::new(crawl.begin_shot(self.last_lease)))));
         }
         let crawls = waiting.len() as u64;
         self.shot = Some(Box::new(Shot { waiting, departed: BTreeMap::new(), engine, crawls }));
@@ -203,19 +225,22 @@ impl Engine {
 const FRAMES_AT_ONCE: usize = 16;
 
 impl Crawl {
-    fn begin_shot(&mut self) -> CrawlMessage {
+    fn begin_shot(&mut self, last_lease: u64) -> CrawlMessage {
         self.urls.begin_shot();
         self.queues.begin_shot();
+        self.begin_shot_of_kept(last_lease);
         CrawlMessage::of(self)
     }
 
     fn take_shot(&mut self) -> Option<Content> {
-        self.urls.take_shot().or_else(|| self.queues.take_shot())
+        let entries = self.urls.take_shot();
+        entries.or_else(|| self.queues.take_shot()).or_else(|| self.take_shot_of_kept())
     }
 
     fn drop_shot(&mut self) {
         self.urls.drop_shot();
         self.queues.drop_shot();
+        self.drop_shot_of_kept();
     }
 }
 
@@ -240,7 +265,10 @@ impl Restore {
         let content = FrameMessage::decode(bytes)?.content;
         let crawl = self.crawl.as_mut().ok_or(BadImage::Lacks("a crawl before its parts"));
         match content.ok_or(BadImage::Lacks("a frame this version knows"))? {
-            Content::Engine(EngineMessage { last_lease, last_served }) => {
+            Content::Engine(EngineMessage { rules, .. }) if rules > Engine::RULES.into() => {
+                return Err(BadImage::Newer(rules));
+            }
+            Content::Engine(EngineMessage { last_lease, last_served, rules: _ }) => {
                 self.engine.last_lease = last_lease;
                 self.engine.last_served = last_served.map(Arc::from);
                 self.begun = true;
@@ -253,6 +281,10 @@ impl Restore {
             Content::Lives(message) => crawl?.lives(&message)?,
             Content::Mores(message) => crawl?.mores(message)?,
             Content::Queues(message) => crawl?.queues(message)?,
+            Content::Leases(LeasesMessage { leases }) => crawl?.leases(&leases)?,
+            Content::Deaths(DeathsMessage { deaths }) => crawl?.deaths(deaths)?,
+            Content::Disregards(DisregardsMessage { disregards }) => crawl?.disregards(disregards)?,
+            Content::Notes(NotesMessage { notes }) => crawl?.notes(notes),
             Content::End(EndMessage { crawls }) => {
                 self.end_crawl()?;
                 if !self.begun || self.engine.crawls.len() as u64 != crawls {
@@ -278,5 +310,68 @@ impl Restore {
     /// If the last frame is missing.
     pub fn finish(self) -> Result<Engine, BadImage> {
         if self.ended { Ok(self.engine) } else { Err(BadImage::Lacks("its end")) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::Settings;
+    use crate::verbs::{CrawlChange, NewCrawl, NoteWrite, Steer};
+    use trapline_core::{IdentityKey, Request, Timestamp};
+
+    #[derive(Debug)]
+    struct Nothing;
+
+    impl Library for Nothing {
+        fn put(&self, _: &Request) -> u64 {
+            0
+        }
+
+        fn get(&self, _: u64) -> Arc<Request> {
+            Arc::new(Request::get(""))
+        }
+
+        fn free(&self, _: u64) {}
+    }
+
+    /// Nobody waits until a million of them are copied.
+    #[test]
+    fn what_there_may_be_many_of_comes_in_pieces() {
+        let mut engine = Engine::with_library("disk", Arc::new(Nothing));
+        let new = NewCrawl { settings: Settings::default(), partitions: 1, key: IdentityKey::from_seed(1) };
+        let mut steer = |change| engine.steer("c", Timestamp::ZERO, Steer::Crawl(change)).unwrap();
+        steer(CrawlChange::Create(new));
+        for key in 0..3000 {
+            let key = format!("{key}");
+            steer(CrawlChange::Note(NoteWrite { key, value: Some(Vec::new()), expires: None }));
+        }
+        engine.begin_image();
+        let mut pieces = Vec::new();
+        for Frame(message) in engine.next_frames() {
+            match message.content {
+                Some(Content::Crawl(crawl)) => assert_eq!(crawl.notes, []),
+                Some(Content::Notes(NotesMessage { notes })) => pieces.push(notes.len()),
+                _ => {}
+            }
+        }
+        assert_eq!(pieces, [1024, 1024, 952]);
+    }
+
+    /// What a later engine remembers and this one does not know would be left out without a word.
+    #[test]
+    fn an_image_of_an_engine_to_come_is_refused() {
+        let restore = |rules| {
+            let engine = EngineMessage { rules, ..EngineMessage::default() };
+            let message = FrameMessage { content: Some(Content::Engine(engine)) };
+            Engine::restore("disk", Arc::new(Nothing)).frame(&message.encode_to_vec())
+        };
+        let rules = u32::from(Engine::RULES);
+        assert!(restore(rules).is_ok());
+        let error = restore(rules + 1).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            format!("it is of an engine with rules {}, and this one has rules {rules}", rules + 1)
+        );
     }
 }

@@ -10,10 +10,11 @@ use trapline_core::{IdentityKey, Timestamp};
 use super::BadImage;
 use super::crawl::{CrawlMessage, EndedJobMessage};
 use super::entries::{LivesMessage, MoresMessage, RecordsMessage};
+use super::kept::{DeathMessage, DisregardMessage, KeptMessage, LeaseMessage, NoteMessage};
 use super::parts::{read_moment, unshifted};
 use super::queues::QueuesMessage;
 use crate::engine::Engine;
-use crate::engine::crawl::{Crawl, Death, StoredNote};
+use crate::engine::crawl::Crawl;
 use crate::engine::moment::Moment;
 use crate::engine::payloads::Place;
 use crate::engine::queues::{QueueId, Retired, Standing};
@@ -64,14 +65,48 @@ impl Restored {
             crawl.groups[id].next_fetch = read_moment(group.next_fetch);
             crawl.groups[id].waits = group.waits;
         }
-        for note in std::mem::take(&mut message.notes) {
-            let expires = note.expires.map(Timestamp::from_millis);
-            crawl.note_expiries.extend(expires.map(|expires| (expires, note.key.clone())));
-            crawl.notes.insert(note.key, StoredNote { value: note.value, expires });
-        }
         crawl.urls.free = EntryId(unshifted(message.free));
         crawl.urls.free_live = unshifted(message.free_live);
-        Ok(Self { crawl, message })
+        let (leases, deaths) = (std::mem::take(&mut message.leases), std::mem::take(&mut message.deaths));
+        let (disregards, notes) =
+            (std::mem::take(&mut message.disregards), std::mem::take(&mut message.notes));
+        let mut restored = Self { crawl, message };
+        restored.leases(&leases)?;
+        restored.deaths(deaths)?;
+        restored.disregards(disregards)?;
+        restored.notes(notes);
+        Ok(restored)
+    }
+
+    pub(super) fn leases(&mut self, leases: &[LeaseMessage]) -> Result<(), BadImage> {
+        for lease in leases {
+            self.message.known_entry(lease.entry)?;
+            self.crawl.leases.insert(lease.id, lease.read());
+        }
+        Ok(())
+    }
+
+    pub(super) fn deaths(&mut self, deaths: Vec<DeathMessage>) -> Result<(), BadImage> {
+        for death in deaths {
+            let id = self.message.known_entry(death.entry)?;
+            self.crawl.dead_letters.insert(id, death.read());
+        }
+        Ok(())
+    }
+
+    pub(super) fn disregards(&mut self, disregards: Vec<DisregardMessage>) -> Result<(), BadImage> {
+        for disregard in disregards {
+            let id = self.message.known_entry(disregard.entry)?;
+            self.crawl.disregards.insert(id, disregard.reason);
+        }
+        Ok(())
+    }
+
+    pub(super) fn notes(&mut self, notes: Vec<NoteMessage>) {
+        for (key, note) in notes.into_iter().map(NoteMessage::read) {
+            self.crawl.note_expiries.extend(note.expires.map(|expires| (expires, key.clone())));
+            self.crawl.notes.insert(key, note);
+        }
     }
 
     pub(super) fn records(&mut self, message: &RecordsMessage) -> Result<(), BadImage> {
@@ -148,11 +183,12 @@ impl Restored {
             (crawl.queues.len(), message.queues),
             (crawl.urls.more.len() as u32, message.mores),
         ];
-        if counts.iter().any(|(has, said)| has != said) {
+        let kept = KeptMessage::of(crawl);
+        if counts.iter().any(|(has, said)| has != said) || message.kept.is_some_and(|said| said != kept) {
             return Err(BadImage::Lacks("some of its frames"));
         }
         self.check_records()?;
-        self.make_leases()?;
+        self.make_jobs()?;
         self.make_orders();
         self.make_lines();
         self.make_timers();
@@ -184,21 +220,8 @@ impl Restored {
         Ok(())
     }
 
-    fn make_leases(&mut self) -> Result<(), BadImage> {
+    fn make_jobs(&mut self) -> Result<(), BadImage> {
         let crawl = &mut self.crawl;
-        for lease in &self.message.leases {
-            self.message.known_entry(lease.entry)?;
-            crawl.leases.insert(lease.id, lease.read());
-        }
-        for death in std::mem::take(&mut self.message.deaths) {
-            let id = self.message.known_entry(death.entry)?;
-            let at = Timestamp::from_millis(death.at);
-            crawl.dead_letters.insert(id, Death { reason: death.reason, at, rank: death.rank });
-        }
-        for disregard in std::mem::take(&mut self.message.disregards) {
-            let id = self.message.known_entry(disregard.entry)?;
-            crawl.disregards.insert(id, disregard.reason);
-        }
         for job in &self.message.jobs {
             if job.id > self.message.last_job {
                 return Err(BadImage::Impossible("a job"));

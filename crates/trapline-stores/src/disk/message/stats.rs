@@ -49,6 +49,8 @@ struct RecoveredMessage {
     took: Option<Span>,
     #[prost(uint64, optional, tag = "8")]
     snapshot: Option<u64>,
+    #[prost(uint64, tag = "9")]
+    snapshots_passed_over: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Message)]
@@ -119,16 +121,56 @@ impl StatsMessage {
 
 impl From<Recovered> for RecoveredMessage {
     fn from(recovered: Recovered) -> Self {
-        let Recovered { pending, leased, seen, dead, log_position, bytes_cut, snapshot, took } = recovered;
-        Self { pending, leased, seen, dead, log_position, bytes_cut, snapshot, took: Some(took.into()) }
+        let Recovered {
+            pending,
+            leased,
+            seen,
+            dead,
+            log_position,
+            bytes_cut,
+            snapshot,
+            snapshots_passed_over,
+            took,
+        } = recovered;
+        Self {
+            pending,
+            leased,
+            seen,
+            dead,
+            log_position,
+            bytes_cut,
+            snapshot,
+            snapshots_passed_over,
+            took: Some(took.into()),
+        }
     }
 }
 
 impl RecoveredMessage {
     fn read(self) -> Result<Recovered, Unreadable> {
-        let Self { pending, leased, seen, dead, log_position, bytes_cut, snapshot, took } = self;
+        let Self {
+            pending,
+            leased,
+            seen,
+            dead,
+            log_position,
+            bytes_cut,
+            snapshot,
+            snapshots_passed_over,
+            took,
+        } = self;
         let took = read_span(took)?.ok_or(Unreadable::Lacks("how long opening took"))?;
-        Ok(Recovered { pending, leased, seen, dead, log_position, bytes_cut, snapshot, took })
+        Ok(Recovered {
+            pending,
+            leased,
+            seen,
+            dead,
+            log_position,
+            bytes_cut,
+            snapshot,
+            snapshots_passed_over,
+            took,
+        })
     }
 }
 
@@ -171,6 +213,7 @@ mod tests {
                 log_position: 5,
                 bytes_cut: 6,
                 snapshot: Some(0),
+                snapshots_passed_over: 8,
                 took: Duration::from_nanos(7),
             }),
             memory: Some(Memory { seen: 1, records: 2, pending: 3, rare: 4, texts: 5, queues: 6 }),
