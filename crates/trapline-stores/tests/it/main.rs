@@ -8,6 +8,7 @@ mod kill;
 mod opening;
 mod planted;
 mod reading;
+mod servers;
 mod sim_files;
 mod simulation;
 mod snapshots;

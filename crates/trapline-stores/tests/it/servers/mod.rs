@@ -1,0 +1,3 @@
+//! What needs a real server. `cargo test -- --skip servers::` leaves it out.
+
+mod postgres;
