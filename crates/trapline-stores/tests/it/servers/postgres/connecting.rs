@@ -11,7 +11,7 @@ use super::{ask, fresh, pool};
 
 fn refusal(url: &str) -> StoreError {
     let pool = pool(url);
-    pollster::block_on(pool.client()).map(drop).unwrap_err()
+    pollster::block_on(pool.client()).map(drop).expect_err("it is to be refused")
 }
 
 /// No executor is needed, and none is in the way.

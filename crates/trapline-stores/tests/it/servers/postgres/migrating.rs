@@ -7,11 +7,11 @@ use trapline_testing::PostgresServer;
 use super::{ask, fresh, pool};
 
 fn latest() -> i32 {
-    MIGRATIONS.last().unwrap().version
+    MIGRATIONS.last().expect("there is a first step").version
 }
 
 fn checked(pool: &Pool) -> Report {
-    pollster::block_on(check(pool)).unwrap()
+    pollster::block_on(check(pool)).expect("the server answers")
 }
 
 fn ends_with(error: &StoreError, told: &str) {

@@ -18,11 +18,15 @@ fn secure() -> &'static Secure {
     static SECURE: OnceLock<Secure> = OnceLock::new();
     SECURE.get_or_init(|| {
         let (ours, other) = (Authority::new(), Authority::new());
-        let server = PostgresServer::builder().careless().tls(ours.sign(&["localhost"])).start().unwrap();
+        let server = PostgresServer::builder()
+            .careless()
+            .tls(ours.sign(&["localhost"]))
+            .start()
+            .expect("a server starts");
         let folder = server.folder().to_owned();
-        std::fs::write(folder.join("ours.pem"), ours.certificate()).unwrap();
-        std::fs::write(folder.join("other.pem"), other.certificate()).unwrap();
-        std::fs::write(folder.join("empty.pem"), "").unwrap();
+        std::fs::write(folder.join("ours.pem"), ours.certificate()).expect("it can be written");
+        std::fs::write(folder.join("other.pem"), other.certificate()).expect("it can be written");
+        std::fs::write(folder.join("empty.pem"), "").expect("it can be written");
         let url = server.url("postgres").replace("127.0.0.1", "localhost");
         Secure { server, url, folder }
     })
