@@ -32,6 +32,21 @@ fn sessions_are_ours_from_any_executor() {
 }
 
 #[test]
+fn a_server_can_be_reached_by_its_socket() {
+    let server = PostgresServer::shared();
+    let (folder, port) = (server.folder().display(), server.port());
+    let by_option = format!("postgres://trapline@:{port}/postgres?host={folder}:{port}");
+    assert!(Pool::open(&by_option).is_err(), "the host is there twice");
+    let folder = folder.to_string();
+    for url in [
+        format!("postgres://trapline@/postgres?host={folder}:{port}"),
+        format!("postgres://trapline@{}:{port}/postgres", folder.replace('/', "%2F")),
+    ] {
+        assert_eq!(pollster::block_on(ask(&pool(&url), "SELECT 'here'")), "here");
+    }
+}
+
+#[test]
 fn work_on_the_runtime_goes_on_by_itself() {
     let pool = pool(&fresh());
     let (sender, receiver) = mpsc::channel();
