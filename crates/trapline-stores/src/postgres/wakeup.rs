@@ -63,10 +63,7 @@ impl Wakeups {
             let listening = listen(self.pool.connector().clone(), channel, Arc::clone(&self.heard));
             self.pool.spawn(listening).abort_handle()
         });
-        let news = match crawl {
-            None => self.heard.any.subscribe(),
-            Some(crawl) => self.heard.subscribe(crawl),
-        };
+        let news = self.heard.subscribe(crawl);
         Ear { pool: self.pool.clone(), heard: Arc::clone(&self.heard), news, in_vain: 0 }
     }
 
@@ -111,8 +108,9 @@ impl Ear {
 }
 
 impl Heard {
-    fn subscribe(&self, crawl: &str) -> watch::Receiver<()> {
+    fn subscribe(&self, crawl: Option<&str>) -> watch::Receiver<()> {
         let mut crawls = self.crawls.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(crawl) = crawl else { return self.any.subscribe() };
         if let Some(sender) = crawls.get(crawl) {
             return sender.subscribe();
         }
@@ -130,10 +128,12 @@ impl Heard {
         }
     }
 
-    /// Something may have been missed: everybody look.
-    fn tell_all(&self) {
-        self.any.send_replace(());
+    /// Somebody listens from now on, or nobody does any more. Something may have been missed, and those who wait may have to be
+    /// more patient or less: everybody look. Who makes an ear after that knows it already, hence under the lock.
+    fn set_listening(&self, is_listening: bool) {
         let crawls = self.crawls.lock().unwrap_or_else(PoisonError::into_inner);
+        self.is_listening.store(is_listening, Ordering::Release);
+        self.any.send_replace(());
         for sender in crawls.values() {
             sender.send_replace(());
         }
@@ -144,9 +144,7 @@ impl Heard {
 async fn listen(connector: Connector, channel: String, heard: Arc<Heard>) {
     loop {
         let listened = listen_once(&connector, &channel, &heard).await;
-        heard.is_listening.store(false, Ordering::Release);
-        // Those who wait had reason to be patient, and have none any more.
-        heard.tell_all();
+        heard.set_listening(false);
         if listened.is_err() {
             tokio::time::sleep(NO_HOPE_WAIT).await;
         }
@@ -159,8 +157,7 @@ async fn listen_once(connector: &Connector, channel: &str, heard: &Arc<Heard>) -
     let carried = tokio::spawn(carry(carrier, Arc::clone(heard)));
     // Listening is all it does: it is never idle.
     client.batch_execute(&format!("SET idle_session_timeout TO 0; LISTEN \"{channel}\"")).await?;
-    heard.is_listening.store(true, Ordering::Release);
-    heard.tell_all();
+    heard.set_listening(true);
     // The client is kept until here: a connection without one ends.
     let _ = carried.await;
     drop(client);
