@@ -92,8 +92,8 @@ impl Pool {
         .await
     }
 
-    /// Does something on the runtime's own threads, which goes on when nobody waits for it. It ends with the last clone of
-    /// this pool, so it must not hold one.
+    /// Does something on the runtime's own threads, which goes on when nobody waits for it. What has no end of its own must
+    /// hold no clone of this pool: it ends with the last one.
     pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
     where
         F: Future + Send + 'static,

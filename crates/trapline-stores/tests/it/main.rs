@@ -8,7 +8,6 @@ mod kill;
 mod opening;
 mod planted;
 mod reading;
-mod servers;
 mod sim_files;
 mod simulation;
 mod snapshots;

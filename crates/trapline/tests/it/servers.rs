@@ -1,17 +1,27 @@
 //! What needs a real server: `trapline store` on PostgreSQL, seen from outside.
 
-use std::process::Command;
+use std::io::Write;
+use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 use trapline_testing::PostgresServer;
 
 /// What `trapline store` printed, what it complained of, and its exit code.
 fn store(arguments: &[&str]) -> (String, String, Option<i32>) {
-    let ran = Command::new(env!("CARGO_BIN_EXE_trapline"))
-        .arg("store")
+    trapline(&[&["store"], arguments].concat(), "")
+}
+
+fn trapline(arguments: &[&str], input: &str) -> (String, String, Option<i32>) {
+    let mut process = Command::new(env!("CARGO_BIN_EXE_trapline"))
         .args(arguments)
-        .output()
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
         .expect("the binary runs");
+    // A command that needs no input may be gone already.
+    let _ = process.stdin.take().expect("it is piped").write_all(input.as_bytes());
+    let ran = process.wait_with_output().expect("it ends");
     let text = |bytes| String::from_utf8(bytes).expect("it is text");
     (text(ran.stdout), text(ran.stderr), ran.status.code())
 }
@@ -67,4 +77,39 @@ fn what_cannot_be_done_is_told() {
         &["migrate", "disk:crawl"],
         "migrate: `disk:crawl` is in no database; name one, such as postgres://USER@HOST/DATABASE",
     );
+}
+
+#[test]
+fn a_frontier_is_looked_after_in_a_database_as_in_a_folder() {
+    let server = PostgresServer::shared();
+    let database = server.create_database().unwrap();
+    let url = server.url(&database);
+    let shown = format!("postgres://trapline@127.0.0.1:{}/{database}", server.port());
+    let frontier =
+        |arguments: &[&str], input| trapline(&[&["frontier", "--store", &url], arguments].concat(), input);
+    let (_, error, code) = frontier(&["stats"], "");
+    assert_eq!(code, Some(2));
+    assert_eq!(
+        error,
+        format!(
+            "trapline frontier stats: postgres store: cannot open {shown}: the schema `trapline` has no tables of ours: run \
+             `trapline store migrate URL`\n"
+        )
+    );
+    assert_eq!(store(&["migrate", &url]).2, Some(0));
+    let (_, error, code) = frontier(&["stats"], "");
+    assert_eq!(code, Some(2));
+    assert_eq!(
+        error,
+        format!(
+            "trapline frontier stats: there is no crawl `default` in {shown}; nor any other\n  `trapline frontier --store \
+             {shown} admit` makes it with its first URLs\n"
+        )
+    );
+    let (_, error, code) = frontier(&["admit"], "http://a.example/1\nhttp://a.example/2\n");
+    assert_eq!((code, error.as_str()), (Some(0), ""));
+    let (out, error, code) = frontier(&["claim", "--json"], "");
+    assert_eq!((code, error.as_str()), (Some(0), ""));
+    let claimed: Value = serde_json::from_str(out.lines().next().unwrap()).unwrap();
+    assert_eq!(claimed["url"], json!("http://a.example/1"));
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use trapline_stores::postgres::{Pool, Wakeups};
 use trapline_testing::{PostgresServer, Stop};
 
-use super::{fresh, pool};
+use super::{empty_database, pool};
 
 /// Longer than anything here should take.
 const LONG: Duration = Duration::from_secs(60);
@@ -28,7 +28,7 @@ fn listening(wakeups: &Wakeups) {
 
 #[test]
 fn news_wakes_who_waits_for_that_crawl_and_nobody_else() {
-    let pool = pool(&fresh());
+    let pool = pool(&empty_database());
     let wakeups = pool.wakeups();
     listening(&wakeups);
     let (mut seven, mut eight, mut any) = (wakeups.ear(Some("7")), wakeups.ear(Some("8")), wakeups.ear(None));
@@ -43,7 +43,7 @@ fn news_wakes_who_waits_for_that_crawl_and_nobody_else() {
 
 #[test]
 fn news_between_the_look_and_the_wait_is_not_missed() {
-    let pool = pool(&fresh());
+    let pool = pool(&empty_database());
     let wakeups = pool.wakeups();
     listening(&wakeups);
     let (mut ear, mut witness) = (wakeups.ear(Some("7")), wakeups.ear(Some("7")));

@@ -7,7 +7,7 @@ use trapline_frontier::{ErrorKind, StoreError};
 use trapline_stores::postgres::{Pool, Retry, is_retryable};
 use trapline_testing::{PostgresServer, Stop};
 
-use super::{ask, fresh, pool};
+use super::{ask, empty_database, pool};
 
 fn refusal(url: &str) -> StoreError {
     let pool = pool(url);
@@ -17,7 +17,7 @@ fn refusal(url: &str) -> StoreError {
 /// No executor is needed, and none is in the way.
 #[test]
 fn sessions_are_ours_from_any_executor() {
-    let url = fresh() + "?schema=mine&statement_timeout=7s&lock_timeout=3s";
+    let url = empty_database() + "?schema=mine&statement_timeout=7s&lock_timeout=3s";
     let look = || async {
         let pool = pool(&url);
         let shown = "SELECT concat_ws(' ', current_setting('search_path'), current_setting('statement_timeout'), \
@@ -48,7 +48,7 @@ fn a_server_can_be_reached_by_its_socket() {
 
 #[test]
 fn work_on_the_runtime_goes_on_by_itself() {
-    let pool = pool(&fresh());
+    let pool = pool(&empty_database());
     let (sender, receiver) = mpsc::channel();
     drop(pool.spawn(async move { sender.send(7) }));
     assert_eq!(receiver.recv_timeout(Duration::from_secs(10)), Ok(7));
@@ -150,7 +150,7 @@ fn a_pool_outlives_its_server() {
 
 #[test]
 fn a_pool_that_is_used_up_says_so() {
-    let pool = pool(&(fresh() + "?pool=1&connect_timeout=200ms"));
+    let pool = pool(&(empty_database() + "?pool=1&connect_timeout=200ms"));
     let held = pollster::block_on(pool.client()).unwrap();
     let error = pollster::block_on(pool.client()).map(drop).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
@@ -163,7 +163,7 @@ fn a_pool_that_is_used_up_says_so() {
 
 #[test]
 fn trouble_in_the_middle_of_work_is_told_apart() {
-    let pool = pool(&(fresh() + "?lock_timeout=100ms&statement_timeout=300ms"));
+    let pool = pool(&(empty_database() + "?lock_timeout=100ms&statement_timeout=300ms"));
     let fail = |sql: &str| {
         let pool: &Pool = &pool;
         pollster::block_on(async {

@@ -4,7 +4,7 @@ use trapline_frontier::{ErrorKind, StoreError};
 use trapline_stores::postgres::{MIGRATIONS, Pool, Report, check, migrate, require_current};
 use trapline_testing::PostgresServer;
 
-use super::{ask, fresh, pool};
+use super::{ask, empty_database, pool};
 
 fn latest() -> i32 {
     MIGRATIONS.last().expect("there is a first step").version
@@ -21,7 +21,7 @@ fn ends_with(error: &StoreError, told: &str) {
 
 #[test]
 fn a_database_is_made_ready_once() {
-    let pool = pool(&(fresh() + "?schema=mine"));
+    let pool = pool(&(empty_database() + "?schema=mine"));
     let before = checked(&pool);
     assert_eq!(
         before.complaints,
@@ -47,7 +47,7 @@ fn a_database_is_made_ready_once() {
 
 #[test]
 fn of_many_who_migrate_at_once_one_does_it() {
-    let url = fresh();
+    let url = empty_database();
     let taken: usize = std::thread::scope(|scope| {
         let migrating: Vec<_> = (0..4)
             .map(|_| scope.spawn(|| pollster::block_on(migrate(&pool(&url))).unwrap().taken.len()))
@@ -59,7 +59,7 @@ fn of_many_who_migrate_at_once_one_does_it() {
 
 #[test]
 fn tables_of_a_newer_program_are_left_alone() {
-    let pool = pool(&fresh());
+    let pool = pool(&empty_database());
     pollster::block_on(async {
         migrate(&pool).await.unwrap();
         let client = pool.client().await.unwrap();
@@ -88,7 +88,7 @@ fn tables_of_a_newer_program_are_left_alone() {
 /// A step that fails leaves nothing behind.
 #[test]
 fn a_migration_is_done_as_a_whole_or_not_at_all() {
-    let pool = pool(&fresh());
+    let pool = pool(&empty_database());
     pollster::block_on(async {
         let client = pool.client().await.unwrap();
         client

@@ -5,13 +5,13 @@ use std::time::Duration;
 use trapline_core::Timestamp;
 use trapline_testing::{PostgresServer, Stop};
 
-use super::{ask, fresh, pool};
+use super::{ask, empty_database, pool};
 
 const SERVER: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint::text";
 
 #[test]
 fn the_servers_clock_is_followed() {
-    let pool = pool(&fresh());
+    let pool = pool(&empty_database());
     let clock = pool.clock();
     assert_eq!(clock.exact_to(), None);
     let told = pollster::block_on(async {

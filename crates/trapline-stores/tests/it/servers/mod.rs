@@ -1,3 +1,0 @@
-//! What needs a real server. `cargo test -- --skip servers::` leaves it out.
-
-mod postgres;
