@@ -18,7 +18,7 @@ pub(crate) fn bin() -> Result<PathBuf, String> {
         || {
             format!(
                 "PostgreSQL is not installed: there is no `initdb` in PATH or below {VERSIONS}; `./test` installs it, and \
-                 `cargo test -- --skip servers::` does without"
+                 `./test quick` does without"
             )
         },
     )

@@ -1,5 +1,5 @@
 //! `trapline frontier`: looks after a frontier at the command line. One file for each noun; here are the arguments
-//! that all of them share, and their exit codes.
+//! that all of them share.
 //!
 //! Nothing is decided here that the frontier could decide: every command is some verbs of a store and a way to print
 //! what came back.
@@ -21,8 +21,6 @@ mod jobs;
 mod leases;
 mod lines;
 mod listing;
-mod moment;
-mod output;
 mod progress;
 mod queues;
 mod replay;
@@ -39,16 +37,13 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
+use crate::ended::{self, Ended, complain};
+use crate::{moment, output};
 use address::Address;
 use output::Output;
 
-/// Exit code where the command did its work, and some of what it was given or asked about was not as it should be.
-const COMPLAINTS: u8 = 1;
 /// The note of a crawl that is being imported, in which it is written how far that has come.
 const IMPORT_NOTE: &str = "trapline.import";
-
-/// Exit code where the command could not do its work.
-const TROUBLE: u8 = 2;
 
 /// Look after a frontier: what is in it, what goes in and out, and its rules
 ///
@@ -118,29 +113,9 @@ enum Command {
     Replay(replay::Replay),
 }
 
-/// How a command ended that could do its work.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ended {
-    Well,
-    WithComplaints,
-}
-
-impl Ended {
-    fn and(self, other: Self) -> Self {
-        if self == Self::Well { other } else { self }
-    }
-}
-
 pub(crate) fn run(command: &FrontierCommand) -> ExitCode {
     let (name, ended) = command.run();
-    match ended {
-        Ok(Ended::Well) => ExitCode::SUCCESS,
-        Ok(Ended::WithComplaints) => ExitCode::from(COMPLAINTS),
-        Err(message) => {
-            complain(&format!("trapline frontier {name}: {message}"));
-            ExitCode::from(TROUBLE)
-        }
-    }
+    ended::exit(&format!("frontier {name}"), ended)
 }
 
 impl FrontierCommand {
@@ -179,11 +154,4 @@ impl FrontierCommand {
         let printed = out.finish();
         (name, ended.and_then(|ended| printed.map(|()| ended)))
     }
-}
-
-/// Nobody may be listening, and that is no reason to stop.
-fn complain(message: &str) {
-    use std::io::Write;
-    let lines: Vec<_> = message.split('\n').map(output::plain).collect();
-    let _ = writeln!(std::io::stderr(), "{}", lines.join("\n"));
 }

@@ -1,8 +1,13 @@
 //! The binary: configuration, wiring, commands. It alone knows which adapters exist.
 
 mod demo_command;
+mod ended;
 mod frontier_command;
+mod moment;
+mod output;
 mod sim_command;
+#[cfg(feature = "postgres")]
+mod store_command;
 mod store_url;
 mod url_command;
 
@@ -26,6 +31,8 @@ enum Command {
     Demo(demo_command::DemoArgs),
     Frontier(frontier_command::FrontierCommand),
     Sim(sim_command::SimArgs),
+    #[cfg(feature = "postgres")]
+    Store(store_command::StoreCommand),
     Url(url_command::UrlCommand),
 }
 
@@ -34,6 +41,8 @@ fn main() -> ExitCode {
         Command::Demo(args) => demo_command::run(&args),
         Command::Frontier(command) => frontier_command::run(&command),
         Command::Sim(args) => sim_command::run(&args),
+        #[cfg(feature = "postgres")]
+        Command::Store(command) => store_command::run(&command),
         Command::Url(command) => url_command::run(&command),
     }
 }

@@ -1,7 +1,8 @@
-//! Stores by their URLs: `memory:`, `disk:PATH`, and those to come. Here alone it is known which stores exist.
+//! Stores by their URLs: `memory:`, `disk:PATH`, `postgres://…`, and those to come. Here alone it is known which stores exist.
 
 mod disk_stores;
 mod disk_url;
+mod postgres_url;
 mod size;
 
 use std::sync::Arc;
@@ -13,11 +14,15 @@ use trapline_stores::{DiskReopen, DiskStore, SharedStore};
 use disk_stores::DiskStores;
 use disk_url::DiskUrl;
 
+/// The stores that can be named.
+const KINDS: &str = "`memory:`, `disk:PATH` or `postgres://USER@HOST/DATABASE`";
+
 /// What a URL names.
 #[derive(Debug, PartialEq, Eq)]
 enum StoreUrl<'a> {
     Memory,
     Disk(DiskUrl<'a>),
+    Postgres(&'a str),
 }
 
 /// Opens the store that a URL names, for this process alone.
@@ -28,6 +33,7 @@ pub(crate) fn open(url: &str) -> Result<Opened, String> {
             let reopen = DiskReopen::open(disk.path, disk.options()).map_err(|error| error.to_string())?;
             Ok(Opened { store: reopen.store(), reopen: Some(Box::new(reopen)) })
         }
+        StoreUrl::Postgres(url) => Ok(Opened { store: postgres_url::open(url)?, reopen: None }),
     }
 }
 
@@ -39,6 +45,8 @@ pub(crate) fn share(url: &str) -> Result<Arc<dyn Store>, String> {
             let shared = SharedStore::open(disk.path, disk.options()).map_err(|error| error.to_string())?;
             Ok(Arc::new(shared))
         }
+        // Its server is there for everybody.
+        StoreUrl::Postgres(url) => postgres_url::open(url),
     }
 }
 
@@ -51,6 +59,10 @@ pub(crate) fn serve(url: &str) -> Result<Arc<DiskStore>, String> {
         StoreUrl::Disk(disk) => {
             DiskStore::serve(disk.path, &disk.options()).map_err(|error| error.to_string())
         }
+        StoreUrl::Postgres(url) => Err(format!(
+            "`{}` need not be held for others: its server is there for everybody",
+            postgres_url::shown(url)
+        )),
     }
 }
 
@@ -58,7 +70,9 @@ pub(crate) fn serve(url: &str) -> Result<Arc<DiskStore>, String> {
 pub(crate) fn folder(url: &str) -> Result<&str, String> {
     match parse(url)? {
         StoreUrl::Disk(disk) => Ok(disk.path),
-        StoreUrl::Memory => Err(format!("`{url}` is in no folder; name one, such as disk:crawl")),
+        StoreUrl::Memory | StoreUrl::Postgres(_) => {
+            Err(format!("`{}` is in no folder; name one, such as disk:crawl", shown(url)))
+        }
     }
 }
 
@@ -74,10 +88,34 @@ pub(crate) fn stores(url: &str) -> Result<Box<dyn Stores>, String> {
         StoreUrl::Disk(disk) if disk == (DiskUrl { path: disk.path, ..DiskUrl::default() }) => {
             Ok(Box::new(DiskStores::new(disk.path)?))
         }
+        StoreUrl::Postgres(url) => Err(format!(
+            "`{}`: there are no simulations on a server; write `memory:` or `disk:PATH`",
+            postgres_url::shown(url)
+        )),
         StoreUrl::Disk(_) => Err(format!(
             "`{url}`: simulated stores choose for themselves how they are kept; leave out what follows the `?`"
         )),
     }
+}
+
+/// A URL as people may see it, without a password.
+pub(crate) fn shown(url: &str) -> String {
+    if is_postgres(url) { postgres_url::shown(url) } else { url.to_owned() }
+}
+
+/// The URL of a database, for what is done with databases.
+#[cfg(feature = "postgres")]
+pub(crate) fn database(url: &str) -> Result<&str, String> {
+    match parse(url)? {
+        StoreUrl::Postgres(url) => Ok(url),
+        StoreUrl::Memory | StoreUrl::Disk(_) => {
+            Err(format!("`{url}` is in no database; name one, such as postgres://USER@HOST/DATABASE"))
+        }
+    }
+}
+
+fn is_postgres(url: &str) -> bool {
+    url.starts_with("postgres:") || url.starts_with("postgresql:")
 }
 
 fn parse(url: &str) -> Result<StoreUrl<'_>, String> {
@@ -89,10 +127,11 @@ fn parse(url: &str) -> Result<StoreUrl<'_>, String> {
         Some(("disk", rest)) => disk_url::parse(rest)
             .map(StoreUrl::Disk)
             .map_err(|problem| format!("`{url}` is not a store: {problem}")),
-        Some((scheme @ ("postgres" | "postgresql" | "redis" | "rediss" | "grpc"), _)) => Err(format!(
-            "`{url}`: stores of the kind `{scheme}:` are not built yet; this version has `memory:` and `disk:PATH`"
-        )),
-        _ => Err(format!("`{url}` is not a store: write `memory:` or `disk:PATH`")),
+        Some(("postgres" | "postgresql", _)) => postgres_url::parse(url).map(StoreUrl::Postgres),
+        Some((scheme @ ("redis" | "rediss" | "grpc"), _)) => {
+            Err(format!("stores of the kind `{scheme}:` are not built yet: write {KINDS}"))
+        }
+        _ => Err(format!("`{url}` is not a store: write {KINDS}")),
     }
 }
 
@@ -117,15 +156,44 @@ mod tests {
             ),
             ("disk:", "`disk:` is not a store: write the folder behind it, such as `disk:crawl`"),
             (
-                "redis://x",
-                "`redis://x`: stores of the kind `redis:` are not built yet; this version has `memory:` and `disk:PATH`",
+                "redis://u:hush@x",
+                "stores of the kind `redis:` are not built yet: write `memory:`, `disk:PATH` or \
+                 `postgres://USER@HOST/DATABASE`",
             ),
-            ("", "`` is not a store: write `memory:` or `disk:PATH`"),
-            ("disk", "`disk` is not a store: write `memory:` or `disk:PATH`"),
-            ("http://x", "`http://x` is not a store: write `memory:` or `disk:PATH`"),
+            ("", "`` is not a store: write `memory:`, `disk:PATH` or `postgres://USER@HOST/DATABASE`"),
+            (
+                "disk",
+                "`disk` is not a store: write `memory:`, `disk:PATH` or `postgres://USER@HOST/DATABASE`",
+            ),
+            (
+                "http://x",
+                "`http://x` is not a store: write `memory:`, `disk:PATH` or `postgres://USER@HOST/DATABASE`",
+            ),
         ] {
             assert_eq!(parse(url), Err(message.to_owned()));
         }
+    }
+
+    #[cfg(feature = "postgres")]
+    #[test]
+    fn a_database_is_named_by_a_url_whose_password_nobody_sees() {
+        let url = "postgres://u:hush@h/d?schema=two";
+        assert_eq!(parse(url), Ok(StoreUrl::Postgres(url)));
+        assert_eq!(parse("postgresql://h/d"), Ok(StoreUrl::Postgres("postgresql://h/d")));
+        assert_eq!(shown(url), "postgres://u@h/d?schema=two");
+        for told in [
+            parse("postgres://u:hush@h").map(drop),
+            serve(url).map(drop),
+            folder(url).map(drop),
+            stores(url).map(drop),
+        ] {
+            let told = told.unwrap_err();
+            assert!(!told.contains("hush") && told.contains("postgres://u@h"), "{told}");
+        }
+        assert_eq!(
+            database("disk:x"),
+            Err("`disk:x` is in no database; name one, such as postgres://USER@HOST/DATABASE".to_owned())
+        );
     }
 
     #[test]

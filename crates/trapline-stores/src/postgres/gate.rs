@@ -63,7 +63,7 @@ impl Gate {
         // Several that set out while all was well are one failure.
         if state.closed_until.is_none_or(|at| at <= now) {
             state.failures = state.failures.saturating_add(1);
-            state.closed_until = Some(now + wait(state.failures, draw()));
+            state.closed_until = Some(now + backed_off(state.failures));
         }
     }
 
@@ -81,6 +81,11 @@ impl Gate {
         // Whatever a panic left is as good as any: these are counts.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// How long to wait after so many failures in a row.
+pub(super) fn backed_off(failures: u32) -> Duration {
+    wait(failures, draw())
 }
 
 /// So long after so many failures; `drawn` spreads it over the upper half.

@@ -11,8 +11,10 @@ use tokio::task::JoinHandle;
 use trapline_frontier::{ErrorKind, StoreError};
 
 use super::address::Address;
+use super::clock::Clock;
 use super::connector::Connector;
 use super::trouble;
+use super::wakeup::Wakeups;
 
 /// Connections move bytes and little else; waiting is done by callers.
 const THREADS: usize = 2;
@@ -90,8 +92,8 @@ impl Pool {
         .await
     }
 
-    /// Does something on the runtime's own threads, which goes on when nobody waits for it. It ends with the last clone of
-    /// this pool, so it must not hold one.
+    /// Does something on the runtime's own threads, which goes on when nobody waits for it. What has no end of its own must
+    /// hold no clone of this pool: it ends with the last one.
     pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
     where
         F: Future + Send + 'static,
@@ -108,6 +110,20 @@ impl Pool {
     /// How often it was tried to connect, for tests that count.
     pub fn attempts(&self) -> u64 {
         self.inner.connector.gate().attempts()
+    }
+
+    pub(super) fn connector(&self) -> &Connector {
+        &self.inner.connector
+    }
+
+    /// The server's clock, followed from here. One for each store handle is enough.
+    pub fn clock(&self) -> Clock {
+        Clock::new(self)
+    }
+
+    /// Wakes those who wait for something to claim. One for each store handle is enough: it has a connection of its own.
+    pub fn wakeups(&self) -> Wakeups {
+        Wakeups::new(self)
     }
 
     fn handle(&self) -> &Handle {

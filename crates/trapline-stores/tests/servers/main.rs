@@ -1,7 +1,12 @@
 //! Stores that talk to servers, which the tests start themselves.
 
+mod connecting;
+mod migrating;
 mod model;
 mod suite;
+mod time;
+mod tls;
+mod waking;
 
 use std::sync::OnceLock;
 
@@ -19,4 +24,20 @@ fn fresh_database() -> String {
         name
     });
     server.url(&server.create_database_like(template).expect("a database is made"))
+}
+
+/// The URL of a database with nothing in it at all.
+fn empty_database() -> String {
+    let server = PostgresServer::shared();
+    server.url(&server.create_database().expect("a database is made"))
+}
+
+fn pool(url: &str) -> Pool {
+    Pool::open(url).expect("the URL is good")
+}
+
+/// What the first row's first column says.
+async fn ask(pool: &Pool, question: &str) -> String {
+    let client = pool.client().await.expect("the server is there");
+    client.query_one(question, &[]).await.expect("it is well asked").get(0)
 }

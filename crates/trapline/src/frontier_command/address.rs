@@ -79,7 +79,8 @@ impl<'a> Address<'a> {
             1 => format!("there is {}", names[0]),
             _ => format!("there are {}", names.join(", ")),
         };
-        Ok(format!("there is no crawl `{}` in {url}; {there}\n  {}", self.crawl, self.how_to_make(url)))
+        let url = store_url::shown(url);
+        Ok(format!("there is no crawl `{}` in {url}; {there}\n  {}", self.crawl, self.how_to_make(&url)))
     }
 
     fn how_to_make(self, url: &str) -> String {

@@ -5,6 +5,8 @@ mod folder;
 mod frontier;
 mod keeping;
 mod operate;
+#[cfg(feature = "postgres")]
+mod servers;
 mod sharing;
 mod sim;
 mod strace;

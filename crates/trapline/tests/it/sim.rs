@@ -128,7 +128,7 @@ fn mistakes_are_explained() {
     check(&["--seed", "1", "--seeds", "2"], "cannot be used with");
     check(&["--seeds", "2", "--history"], "cannot be used with");
     check(&["--history"], "--seed <N>");
-    check(&["--store", "redis:x"], "trapline sim: `redis:x`: stores of the kind `redis:` are not built yet");
+    check(&["--store", "redis:x"], "trapline sim: stores of the kind `redis:` are not built yet");
     check(
         &["--store", "disk:src"],
         "trapline sim: cannot simulate in `src`: it is not empty; choose an empty folder",

@@ -7,13 +7,13 @@ use trapline_core::{Timestamp, parse_duration};
 const DAY_MS: u64 = 86_400_000;
 
 /// What the machine's clock says.
-pub(super) fn now() -> Timestamp {
+pub(crate) fn now() -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp::from_millis(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }
 
 /// Writes a time as RFC 3339 does, to the millisecond.
-pub(super) fn write(at: Timestamp) -> String {
+pub(crate) fn write(at: Timestamp) -> String {
     let (days, ms) = (at.as_millis() / DAY_MS, at.as_millis() % DAY_MS);
     let (year, month, day) = date(days);
     let (hours, minutes, seconds) = (ms / 3_600_000, ms / 60_000 % 60, ms / 1_000 % 60);
@@ -21,7 +21,7 @@ pub(super) fn write(at: Timestamp) -> String {
 }
 
 /// Reads `2026-05-01T12:00:00Z`, with or without fractions of a second, or a duration from now.
-pub(super) fn read(text: &str, now: Timestamp) -> Result<Timestamp, String> {
+pub(crate) fn read(text: &str, now: Timestamp) -> Result<Timestamp, String> {
     if let Ok(duration) = parse_duration(text) {
         return Ok(now + duration);
     }
@@ -33,7 +33,7 @@ pub(super) fn read(text: &str, now: Timestamp) -> Result<Timestamp, String> {
 }
 
 /// Reads `2026-05-01T12:00:00Z`, with or without fractions of a second.
-pub(super) fn read_utc(text: &str) -> Option<Timestamp> {
+pub(crate) fn read_utc(text: &str) -> Option<Timestamp> {
     let (date, time) = text.strip_suffix('Z')?.split_once('T')?;
     let (time, fraction) = time.split_once('.').unwrap_or((time, "0"));
     let [year, month, day] = numbers(date, '-')?;

@@ -7,10 +7,10 @@ use std::io::{self, BufWriter, Stdout, Write};
 use serde_json::Value;
 
 /// One thing that is told of, value by value.
-pub(super) type Row = Vec<(&'static str, Value)>;
+pub(crate) type Row = Vec<(&'static str, Value)>;
 
 /// Standard output.
-pub(super) struct Output {
+pub(crate) struct Output {
     json: bool,
     out: BufWriter<Stdout>,
     /// Set once nothing can be written any more.
@@ -20,22 +20,22 @@ pub(super) struct Output {
 }
 
 impl Output {
-    pub(super) fn new(json: bool) -> Self {
+    pub(crate) fn new(json: bool) -> Self {
         Self { json, out: BufWriter::new(io::stdout()), failed: None, widths: Vec::new() }
     }
 
     /// Whether programs read it.
-    pub(super) fn is_json(&self) -> bool {
+    pub(crate) fn is_json(&self) -> bool {
         self.json
     }
 
     /// Whether nobody reads on.
-    pub(super) fn is_closed(&self) -> bool {
+    pub(crate) fn is_closed(&self) -> bool {
         self.failed.is_some()
     }
 
     /// Prints more rows of a table that has these columns.
-    pub(super) fn rows(&mut self, columns: &[&str], rows: &[Row]) {
+    pub(crate) fn rows(&mut self, columns: &[&str], rows: &[Row]) {
         if self.json {
             return rows.iter().for_each(|row| self.object(row));
         }
@@ -58,7 +58,7 @@ impl Output {
     }
 
     /// Prints one thing, a line for each of its values, and for each of several.
-    pub(super) fn card(&mut self, row: &Row) {
+    pub(crate) fn card(&mut self, row: &Row) {
         if self.json {
             return self.object(row);
         }
@@ -77,19 +77,19 @@ impl Output {
     }
 
     /// Prints one JSON object, whatever was asked for.
-    pub(super) fn object(&mut self, row: &Row) {
+    pub(crate) fn object(&mut self, row: &Row) {
         self.line(&as_object(row));
     }
 
     /// Prints a sentence, for people only.
-    pub(super) fn say(&mut self, sentence: &str) {
+    pub(crate) fn say(&mut self, sentence: &str) {
         if !self.json {
             self.line(sentence);
         }
     }
 
     /// Lets people and programs see what was printed so far.
-    pub(super) fn flush(&mut self) {
+    pub(crate) fn flush(&mut self) {
         if self.failed.is_none() {
             self.failed = self.out.flush().err();
         }
@@ -102,7 +102,7 @@ impl Output {
     }
 
     /// Ends printing. That somebody has read enough is no failure.
-    pub(super) fn finish(mut self) -> Result<(), String> {
+    pub(crate) fn finish(mut self) -> Result<(), String> {
         let failed = self.failed.take().or_else(|| self.out.flush().err());
         match failed.filter(|error| error.kind() != io::ErrorKind::BrokenPipe) {
             None => Ok(()),
@@ -114,7 +114,7 @@ impl Output {
 }
 
 /// A row as a JSON object.
-pub(super) fn as_object(row: &Row) -> String {
+pub(crate) fn as_object(row: &Row) -> String {
     let pairs: Vec<_> = row.iter().map(|(name, value)| format!("\"{name}\":{value}")).collect();
     format!("{{{}}}", pairs.join(","))
 }
@@ -141,7 +141,7 @@ fn cell(value: &Value) -> String {
 }
 
 /// Text from the web must not steer the terminal.
-pub(super) fn plain(text: &str) -> String {
+pub(crate) fn plain(text: &str) -> String {
     let harmless = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
     text.chars().map(harmless).collect()
 }

@@ -1,0 +1,3 @@
+//! What servers for tests leave behind: nothing.
+
+mod servers;

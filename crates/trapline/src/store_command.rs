@@ -1,0 +1,49 @@
+//! `trapline store`: looks after stores as a whole, where `trapline frontier` looks after what is in them.
+
+mod check;
+mod migrate;
+
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+
+use crate::ended;
+use crate::output::Output;
+
+/// Look after a store that is in a database
+///
+/// A database is named by its URL, postgres://USER:PASSWORD@HOST:PORT/DATABASE. The password may also be in the environment, as
+/// PGPASSWORD. Behind a `?` there can be schema=NAME (`trapline` unless chosen), pool=COUNT (8), sslmode=disable, prefer, require,
+/// verify-ca or verify-full, sslrootcert=FILE, connect_timeout=10s, statement_timeout=30s, lock_timeout=5s, and some more that the
+/// manual lists.
+///
+/// Exit code 0: done. 1: done, with complaints. 2: it could not be done.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  trapline store migrate postgres://crawler@db.example/frontier
+  trapline store check 'postgres://crawler@db.example/frontier?sslmode=verify-full'
+  trapline store check postgres://crawler@db.example/frontier --json | jq .complaints")]
+pub(crate) struct StoreCommand {
+    /// Print for programs: one JSON object a line
+    #[arg(long, global = true)]
+    json: bool,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Check(check::CheckStore),
+    Migrate(migrate::MigrateStore),
+}
+
+pub(crate) fn run(command: &StoreCommand) -> ExitCode {
+    let mut out = Output::new(command.json);
+    let (name, ended) = match &command.command {
+        Command::Check(check) => ("store check", check.run(&mut out)),
+        Command::Migrate(migrate) => ("store migrate", migrate.run(&mut out)),
+    };
+    let printed = out.finish();
+    ended::exit(name, ended.and_then(|ended| printed.map(|()| ended)))
+}

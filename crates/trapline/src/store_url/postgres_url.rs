@@ -1,0 +1,52 @@
+//! `postgres://…` as a store's URL, and what is said where this program was built without it.
+
+use std::sync::Arc;
+
+use trapline_frontier::Store;
+#[cfg(feature = "postgres")]
+use trapline_frontier::StoreError;
+
+#[cfg(not(feature = "postgres"))]
+const ABSENT: &str =
+    "this trapline was built without PostgreSQL (its feature `postgres`); it has `memory:` and `disk:PATH`";
+
+/// Checks a URL, and answers it as it is.
+#[cfg(feature = "postgres")]
+pub(super) fn parse(url: &str) -> Result<&str, String> {
+    trapline_stores::postgres::Address::parse(url).map(|_| url).map_err(|error| error.to_string())
+}
+
+#[cfg(not(feature = "postgres"))]
+pub(super) fn parse(_: &str) -> Result<&str, String> {
+    Err(ABSENT.to_owned())
+}
+
+/// Opens the store. Tables that are missing or not of this version are told now, and not by the first verb.
+#[cfg(feature = "postgres")]
+pub(super) fn open(url: &str) -> Result<Arc<dyn Store>, String> {
+    let open = async {
+        let store = trapline_stores::PostgresStore::open(url)?;
+        trapline_stores::postgres::require_current(store.pool()).await?;
+        Ok(store)
+    };
+    match pollster::block_on(open) {
+        Ok(store) => Ok(Arc::new(store)),
+        Err::<_, StoreError>(error) => Err(error.to_string()),
+    }
+}
+
+#[cfg(not(feature = "postgres"))]
+pub(super) fn open(_: &str) -> Result<Arc<dyn Store>, String> {
+    Err(ABSENT.to_owned())
+}
+
+/// The URL without its password.
+#[cfg(feature = "postgres")]
+pub(super) fn shown(url: &str) -> String {
+    trapline_stores::postgres::without_password(url)
+}
+
+#[cfg(not(feature = "postgres"))]
+pub(super) fn shown(_: &str) -> String {
+    "postgres:".to_owned()
+}

@@ -1,0 +1,115 @@
+//! What needs a real server: `trapline store` on PostgreSQL, seen from outside.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+use trapline_testing::PostgresServer;
+
+/// What `trapline store` printed, what it complained of, and its exit code.
+fn store(arguments: &[&str]) -> (String, String, Option<i32>) {
+    trapline(&[&["store"], arguments].concat(), "")
+}
+
+fn trapline(arguments: &[&str], input: &str) -> (String, String, Option<i32>) {
+    let mut process = Command::new(env!("CARGO_BIN_EXE_trapline"))
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary runs");
+    // A command that needs no input may be gone already.
+    let _ = process.stdin.take().expect("it is piped").write_all(input.as_bytes());
+    let ran = process.wait_with_output().expect("it ends");
+    let text = |bytes| String::from_utf8(bytes).expect("it is text");
+    (text(ran.stdout), text(ran.stderr), ran.status.code())
+}
+
+fn ask(arguments: &[&str]) -> (Value, Option<i32>) {
+    let (out, error, code) = store(&[arguments, &["--json"]].concat());
+    (serde_json::from_str(&out).unwrap_or_else(|_| panic!("{out}{error}")), code)
+}
+
+#[test]
+fn a_database_becomes_a_store() {
+    let server = PostgresServer::shared();
+    let url = server.url(&server.create_database().unwrap());
+
+    let (checked, code) = ask(&["check", &url]);
+    assert_eq!(code, Some(1));
+    let complaint = "there are no tables in the schema `trapline`: run `trapline store migrate URL`";
+    assert_eq!(checked["complaints"], json!([complaint]));
+    assert_eq!((&checked["version"], &checked["can_write"]), (&Value::Null, &json!(true)));
+
+    let (migrated, code) = ask(&["migrate", &url]);
+    assert_eq!((code, &migrated["from"]), (Some(0), &json!(0)));
+    assert_eq!(migrated["taken"][0]["version"], json!(1));
+    let (out, error, code) = store(&["migrate", &url]);
+    assert_eq!((code, error.as_str()), (Some(0), ""));
+    assert!(out.ends_with("There was nothing to do.\n") && !out.contains("for-tests-only"), "{out}");
+
+    let (out, _, code) = store(&["check", &url]);
+    assert_eq!(code, Some(0));
+    assert!(out.ends_with("The database is ready.\n") && !out.contains("for-tests-only"), "{out}");
+    let (checked, _) = ask(&["check", &url]);
+    assert_eq!((&checked["version"], &checked["missing"]), (&checked["version_needed"], &json!([])));
+}
+
+#[test]
+fn what_cannot_be_done_is_told() {
+    let server = PostgresServer::shared();
+    let nowhere = server.url("nowhere");
+    let port = server.port();
+    let check = |arguments: &[&str], message: &str| {
+        let (out, error, code) = store(arguments);
+        assert_eq!((out.as_str(), code), ("", Some(2)));
+        assert_eq!(error, format!("trapline store {message}\n"));
+    };
+    check(
+        &["check", &nowhere],
+        &format!(
+            "check: postgres store: cannot reach postgres://trapline@127.0.0.1:{port}/nowhere: database \"nowhere\" does not exist \
+             [SQLSTATE 3D000]; create the database first: `createdb NAME`"
+        ),
+    );
+    check(
+        &["migrate", "disk:crawl"],
+        "migrate: `disk:crawl` is in no database; name one, such as postgres://USER@HOST/DATABASE",
+    );
+}
+
+#[test]
+fn a_frontier_is_looked_after_in_a_database_as_in_a_folder() {
+    let server = PostgresServer::shared();
+    let database = server.create_database().unwrap();
+    let url = server.url(&database);
+    let shown = format!("postgres://trapline@127.0.0.1:{}/{database}", server.port());
+    let frontier =
+        |arguments: &[&str], input| trapline(&[&["frontier", "--store", &url], arguments].concat(), input);
+    let (_, error, code) = frontier(&["stats"], "");
+    assert_eq!(code, Some(2));
+    assert_eq!(
+        error,
+        format!(
+            "trapline frontier stats: postgres store: cannot open {shown}: the schema `trapline` has no tables of ours: run \
+             `trapline store migrate URL`\n"
+        )
+    );
+    assert_eq!(store(&["migrate", &url]).2, Some(0));
+    let (_, error, code) = frontier(&["stats"], "");
+    assert_eq!(code, Some(2));
+    assert_eq!(
+        error,
+        format!(
+            "trapline frontier stats: there is no crawl `default` in {shown}; nor any other\n  `trapline frontier --store \
+             {shown} admit` makes it with its first URLs\n"
+        )
+    );
+    let (_, error, code) = frontier(&["admit"], "http://a.example/1\nhttp://a.example/2\n");
+    assert_eq!((code, error.as_str()), (Some(0), ""));
+    let (out, error, code) = frontier(&["claim", "--json"], "");
+    assert_eq!((code, error.as_str()), (Some(0), ""));
+    let claimed: Value = serde_json::from_str(out.lines().next().unwrap()).unwrap();
+    assert_eq!(claimed["url"], json!("http://a.example/1"));
+}
