@@ -10,7 +10,7 @@ use trapline_core::{
 
 use crate::report::{CrawlReport, Page, Query, QueueReport, Rows, Scan, Stats, UrlReport};
 use crate::settings::Settings;
-use crate::store::{ErrorKind, Store, StoreError};
+use crate::store::{Ear, ErrorKind, Store, StoreError};
 use crate::verbs::{
     Admission, Claimed, CrawlChange, NewCrawl, QueueChange, Refusal, Settled, Settlement, Steer, Steered,
     UrlChange, Want,
@@ -186,6 +186,11 @@ impl Frontier {
             Rows::Urls(mut urls) => urls.pop().ok_or_else(wrong_rows),
             _ => Err(wrong_rows()),
         }
+    }
+
+    /// An ear for what others bring to this crawl: see [`Store::ear`].
+    pub async fn ear(&self) -> Result<Option<Box<dyn Ear>>, StoreError> {
+        self.store.ear(&self.crawl).await
     }
 
     /// Makes durable what was only buffered.

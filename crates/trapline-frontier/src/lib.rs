@@ -39,7 +39,7 @@ pub use report::{
     QueueState, Recovered, Rows, Scan, Stats, UrlReport, UrlState,
 };
 pub use settings::{AdmissionGate, Order, Pace, SettingError, Settings, nearest};
-pub use store::{ErrorKind, Store, StoreError};
+pub use store::{Ear, ErrorKind, Store, StoreError};
 pub use verbs::{
     Admission, Answer, Claimed, CrawlChange, DeadChange, DeadLetters, Lease, LeaseId, NewCrawl, NoteWrite,
     Outcome, PageRecord, QueueChange, Refusal, Settled, Settlement, Steer, Steered, UrlChange, Visit, Want,

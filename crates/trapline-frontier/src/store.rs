@@ -2,6 +2,8 @@
 //!
 //! What a healthy crawl sees all day (known, stale, refused) is a value in [`crate::verbs`], never an error.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use trapline_core::{Candidate, Timestamp};
 
@@ -47,10 +49,29 @@ pub trait Store: Send + Sync + 'static {
     /// Counts.
     async fn stats(&self, crawl: &str, now: Timestamp) -> Result<Stats, StoreError>;
 
+    /// What time it is, if the store has a clock that all who use it follow; None leaves the time to the caller.
+    async fn now(&self) -> Result<Option<Timestamp>, StoreError> {
+        Ok(None)
+    }
+
+    /// An ear for news of a crawl, to be had before a claim and waited on after one that got too little: what came in
+    /// between is not missed. None if the store hears of nothing: then look again after a while.
+    async fn ear(&self, _crawl: &str) -> Result<Option<Box<dyn Ear>>, StoreError> {
+        Ok(None)
+    }
+
     /// Makes durable what was answered but only buffered. Nothing to do for stores that do not buffer.
     async fn flush(&self) -> Result<(), StoreError> {
         Ok(())
     }
+}
+
+/// Waits for news: something that others brought may be there to be claimed.
+#[async_trait]
+pub trait Ear: Send {
+    /// Waits until there was news since the last wait, but no longer than that. True if there was; where it is not certain
+    /// to be heard, this returns sooner, so that somebody looks.
+    async fn wait(&mut self, at_most: Duration) -> bool;
 }
 
 /// What a program should do about a [`StoreError`].

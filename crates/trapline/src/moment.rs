@@ -1,13 +1,25 @@
-//! The machine's clock, and points in time as people write them: in UTC, or from now on.
+//! The clock of this process, and points in time as people write them: in UTC, or from now on.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::sync::OnceLock;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use trapline_core::{Timestamp, parse_duration};
 
 const DAY_MS: u64 = 86_400_000;
 
-/// What the machine's clock says.
+/// What a clock said that is followed instead of the machine's, and when.
+static FOLLOWED: OnceLock<(Timestamp, Instant)> = OnceLock::new();
+
+/// Follows another clock from now on: that of a store which others use too. The first one that is followed stays it.
+pub(crate) fn follow(says: Timestamp) {
+    let _ = FOLLOWED.set((says, Instant::now()));
+}
+
+/// What the clock says: the machine's, or the one that is followed.
 pub(crate) fn now() -> Timestamp {
+    if let Some((said, then)) = FOLLOWED.get() {
+        return *said + then.elapsed();
+    }
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp::from_millis(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }

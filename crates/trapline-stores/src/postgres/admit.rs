@@ -1,6 +1,6 @@
 //! `admit`: candidates become pending, or are known, restated or refused.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -24,7 +24,7 @@ impl Verb for Admit {
     }
 
     async fn run(&self, work: &mut Work, session: &mut Session) -> Result<Vec<Admission>, Failure> {
-        work.bring_candidates(session, self.0.iter(), HashSet::new()).await?;
+        work.bring_candidates(session, self.0.iter(), BTreeSet::new()).await?;
         Ok(self.0.iter().map(|candidate| work.admit(candidate, None)).collect())
     }
 }
@@ -50,17 +50,17 @@ impl Work {
         &mut self,
         session: &mut Session,
         candidates: impl Iterator<Item = &'a Candidate> + Send,
-        mut queues: HashSet<i64>,
+        mut queues: BTreeSet<i64>,
     ) -> Result<(), Failure> {
         let takes_any = !self.crawl.is_finished();
         let candidates: Vec<&Candidate> =
             candidates.filter(|candidate| takes_any && !is_malformed(candidate)).collect();
-        let all: HashSet<Identity> = candidates.iter().map(|candidate| candidate.identity).collect();
+        let all: BTreeSet<Identity> = candidates.iter().map(|candidate| candidate.identity).collect();
         let all: Vec<Identity> = all.into_iter().collect();
         let known = self.find_known(session, &all).await?;
         self.known = known.iter().map(|(identity, _)| *identity).collect();
 
-        let whole: HashSet<Identity> = candidates
+        let whole: BTreeSet<Identity> = candidates
             .iter()
             .filter(|candidate| needs_entries(candidate))
             .map(|candidate| candidate.identity)
@@ -84,7 +84,7 @@ impl Work {
         self.load_urls(session, &whole).await?;
         // Somebody may have admitted them before the queues were locked.
         let new = supplying.iter().map(|candidate| candidate.identity);
-        let new: HashSet<Identity> =
+        let new: BTreeSet<Identity> =
             new.filter(|identity| !self.by_identity.contains_key(identity)).collect();
         let new: Vec<Identity> = new.into_iter().collect();
         let known = self.find_known(session, &new).await?;

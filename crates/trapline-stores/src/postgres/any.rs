@@ -30,9 +30,13 @@ impl Verb for Pass {
 }
 
 /// Claims from all crawls together. The bounds hold for all of them; the wish for different queues is left aside.
-pub(super) async fn claim_any(inner: &Inner, now: Timestamp, want: &Want) -> Result<Claimed, StoreError> {
+pub(super) async fn claim_any(
+    inner: &Arc<Inner>,
+    now: Timestamp,
+    want: &Want,
+) -> Result<Claimed, StoreError> {
     let mut session = Session::new(inner.pool.client().await?);
-    let names = crawl_names(&session).await.map_err(|failure| inner.told("claim", failure))?;
+    let names = crawl_names(&session).await.map_err(|failure| inner.said("claim", failure))?;
     for name in &names {
         match inner.perform("claim", name, now, &Pass).await {
             Err(error) if error.kind() == trapline_frontier::ErrorKind::NotFound => {}
@@ -43,7 +47,7 @@ pub(super) async fn claim_any(inner: &Inner, now: Timestamp, want: &Want) -> Res
         Ok(claimed) => Ok(claimed),
         Err(failure) => {
             session.roll_back().await;
-            Err(inner.told("claim", failure))
+            Err(inner.said("claim", failure))
         }
     }
 }

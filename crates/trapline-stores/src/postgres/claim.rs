@@ -3,7 +3,7 @@
 //! Queues are brought here in the order of their turns, with as many of their first URLs as they may give, and leases are
 //! granted as one after the other would be. Queues that others hold at the moment are passed over, unless they are named.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, LazyLock};
 
 use async_trait::async_trait;
@@ -68,17 +68,17 @@ pub(super) struct Round<'a> {
     per_queue: usize,
     pub(super) leases: Vec<Lease>,
     /// How much each queue has given.
-    given: HashMap<i64, usize>,
-    except: HashSet<&'a str>,
-    keys: Option<HashSet<&'a str>>,
+    given: BTreeMap<i64, usize>,
+    except: BTreeSet<&'a str>,
+    keys: Option<BTreeSet<&'a str>>,
     /// The queues that are here and may be served, by partition: partitions take turns.
     line: BTreeMap<i64, BTreeSet<Turn>>,
     /// The first URLs of queues that are here.
-    heads: HashMap<i64, VecDeque<i64>>,
+    heads: BTreeMap<i64, VecDeque<i64>>,
     /// How many were brought of each.
-    brought: HashMap<i64, i64>,
+    brought: BTreeMap<i64, i64>,
     /// Queues at their bound.
-    full: HashSet<i64>,
+    full: BTreeSet<i64>,
     /// The last that was brought, if there may be more behind it.
     horizon: Option<Turn>,
     more: bool,
@@ -94,13 +94,13 @@ impl<'a> Round<'a> {
             queues: want.queues,
             per_queue: want.per_queue.unwrap_or(usize::MAX),
             leases: Vec::new(),
-            given: HashMap::new(),
+            given: BTreeMap::new(),
             except: want.except.iter().map(String::as_str).collect(),
             keys: want.keys.as_ref().map(|keys| keys.iter().map(String::as_str).collect()),
             line: BTreeMap::new(),
-            heads: HashMap::new(),
-            brought: HashMap::new(),
-            full: HashSet::new(),
+            heads: BTreeMap::new(),
+            brought: BTreeMap::new(),
+            full: BTreeSet::new(),
             horizon: None,
             more: true,
             numbers: VecDeque::new(),
@@ -460,7 +460,7 @@ impl Work {
             return Ok(());
         }
         let rows = session.rows(HEADS, &[&self.crawl.id, &ids, &most, &classes, &bands, &places]).await?;
-        let mut touched = HashSet::new();
+        let mut touched = BTreeSet::new();
         for row in &rows {
             let entry = read_head(row)?;
             if !self.entries.contains_key(&entry.id) {

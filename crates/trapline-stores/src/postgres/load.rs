@@ -1,6 +1,6 @@
 //! Rows brought into a step of work. Queues first, and locked: after that nobody else changes their entries.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::sync::{Arc, LazyLock};
 
@@ -65,7 +65,7 @@ impl Work {
         keys: impl IntoIterator<Item = &Arc<str>>,
         make: bool,
     ) -> Result<(), Failure> {
-        let mut seen = HashSet::new();
+        let mut seen = BTreeSet::new();
         let keys = keys.into_iter().filter(|key| !self.by_key.contains_key(*key) && seen.insert(*key));
         let mut keys: Vec<&Arc<str>> = keys.collect();
         if keys.is_empty() {
@@ -130,6 +130,7 @@ impl Work {
             }
             let mut queue = read_queue(row)?;
             queue.wake(self.now);
+            queue.stood = queue.stands(self.now);
             self.by_key.insert(Arc::clone(&queue.key), queue.id);
             self.queues.insert(queue.id, queue);
         }
@@ -139,7 +140,7 @@ impl Work {
     /// The groups of all queues that are here.
     pub(super) async fn load_groups(&mut self, session: &Session) -> Result<(), Failure> {
         let ids = self.queues.values().map(|queue| queue.row.group_id);
-        let ids: HashSet<i64> = ids.filter(|id| *id != 0 && !self.groups.contains_key(id)).collect();
+        let ids: BTreeSet<i64> = ids.filter(|id| *id != 0 && !self.groups.contains_key(id)).collect();
         if ids.is_empty() {
             return Ok(());
         }
@@ -155,7 +156,7 @@ impl Work {
         session: &Session,
         names: impl IntoIterator<Item = Arc<str>>,
     ) -> Result<(), Failure> {
-        let names: HashSet<Arc<str>> = names
+        let names: BTreeSet<Arc<str>> = names
             .into_iter()
             .filter(|name| !name.is_empty() && !self.groups_by_name.contains_key(name))
             .collect();
@@ -278,6 +279,7 @@ pub(super) fn read_queue(row: &Columns) -> Result<Queue, Failure> {
         suggested,
         steered,
         row: row_of,
+        stood: false,
         touched: false,
         terms_touched: false,
     })

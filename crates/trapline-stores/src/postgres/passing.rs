@@ -3,7 +3,7 @@
 //!
 //! What others hold at the moment is left to them, or to the next verb.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::entry::{State, Wait};
 use super::moment::Moment;
@@ -54,7 +54,7 @@ impl Work {
                         ORDER BY deadline, deadline_rank LIMIT $3";
         let waiting = "SELECT entry, queue FROM waiting WHERE crawl = $1 AND due_at <= $2 \
                        ORDER BY due_at, due_rank LIMIT $3";
-        let (mut entries, mut queues): (Vec<i64>, HashSet<i64>) = (Vec::new(), HashSet::new());
+        let (mut entries, mut queues): (Vec<i64>, BTreeSet<i64>) = (Vec::new(), BTreeSet::new());
         for sql in [expiring, waiting] {
             for row in session.rows(sql, &[&crawl, &now, &STEP]).await? {
                 entries.push(row.try_get(0)?);

@@ -21,6 +21,8 @@ pub(super) struct Queue {
     pub(super) suggested: Terms,
     pub(super) steered: Terms,
     pub(super) row: Row,
+    /// Whether it could be served when it was brought here.
+    pub(super) stood: bool,
     /// What is to be written when the step ends.
     pub(super) touched: bool,
     pub(super) terms_touched: bool,
@@ -223,6 +225,11 @@ impl Queue {
                 row.active = 0;
             }
         }
+    }
+
+    /// Whether it can be served.
+    pub(super) fn stands(&self, now: i64) -> bool {
+        self.row.tier != NOT_IN_LINE && self.row.serve_at <= now
     }
 
     /// Puts it in line, as of a moment.

@@ -3,7 +3,7 @@
 //! A cursor says which part of the crawl comes next and where in it to begin: at an entry, a lease, or after so many. It
 //! holds while nothing else happens to the crawl.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};
 
 use tokio_postgres::Row as Columns;
@@ -138,7 +138,7 @@ impl Work {
 
     async fn url_records(&self, session: &Session, entries: &[i64]) -> Result<Vec<Record>, Failure> {
         let rows = session.rows(&URLS_OF_ENTRIES, &[&self.crawl.id, &entries]).await?;
-        let mut found = std::collections::HashMap::new();
+        let mut found = std::collections::BTreeMap::new();
         for row in &rows {
             let record = self.url_record(row)?;
             found.insert(row.try_get::<_, i64>("entry")?, record);
@@ -221,7 +221,7 @@ impl Work {
     ) -> Result<u64, Failure> {
         self.check_records(records)?;
         let mut keys: Vec<&Arc<str>> = Vec::new();
-        let mut identities = HashSet::new();
+        let mut identities = BTreeSet::new();
         let mut groups = Vec::new();
         for record in records {
             match record {
@@ -242,7 +242,7 @@ impl Work {
         self.make_groups(session, groups).await?;
         let known = self.find_known(session, &identities).await?;
         self.find_queues(session, keys.iter().copied(), true).await?;
-        let mut queues: HashSet<i64> = known.into_iter().map(|(_, queue)| queue).collect();
+        let mut queues: BTreeSet<i64> = known.into_iter().map(|(_, queue)| queue).collect();
         queues.extend(keys.iter().filter_map(|key| self.by_key.get(*key)));
         self.lock_queues(session, queues, true).await?;
         self.load_urls(session, &identities).await?;

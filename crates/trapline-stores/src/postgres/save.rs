@@ -421,7 +421,7 @@ impl Work {
 
         // The last write of a key holds.
         let mut notes: Vec<_> = self.notes.iter().rev().collect();
-        let mut written = std::collections::HashSet::new();
+        let mut written = std::collections::BTreeSet::new();
         notes.retain(|note| written.insert(&note.key));
         let note_keys: Vec<&[u8]> = notes.iter().map(|note| note.key.as_bytes()).collect();
         put(

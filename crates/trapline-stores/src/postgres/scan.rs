@@ -1,6 +1,6 @@
 //! `scan` and `stats`: what can be asked of a crawl.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
 use async_trait::async_trait;
@@ -268,7 +268,7 @@ impl Work {
     async fn list_urls(&self, session: &Session, identities: &[Identity]) -> Result<Vec<UrlReport>, Failure> {
         let keys: Vec<Key> = identities.iter().copied().map(Key).collect();
         let rows = session.rows(&URLS_LISTED, &[&self.crawl.id, &keys]).await?;
-        let mut newest: HashMap<Identity, (i64, UrlReport)> = HashMap::new();
+        let mut newest: BTreeMap<Identity, (i64, UrlReport)> = BTreeMap::new();
         for row in &rows {
             let entry = read_entry(row)?;
             let (identity, nth) = (entry.identity, entry.nth);

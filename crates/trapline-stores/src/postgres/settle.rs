@@ -1,6 +1,6 @@
 //! `settle`: what became of leases, in one atomic step.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,11 +32,11 @@ impl Verb for Settle {
     }
 
     async fn run(&self, work: &mut Work, session: &mut Session) -> Result<Vec<Settled>, Failure> {
-        let ids: Vec<i64> = self.0.iter().filter_map(|settlement| number(settlement)).collect();
+        let ids: Vec<i64> = self.0.iter().filter_map(number).collect();
         let find = "SELECT id, entry, queue FROM leases WHERE crawl = $1 AND id = ANY($2)";
         let rows = session.rows(find, &[&work.crawl.id, &ids]).await?;
         let mut entries = Vec::with_capacity(rows.len());
-        let (mut queues, mut live) = (HashSet::new(), HashSet::new());
+        let (mut queues, mut live) = (BTreeSet::new(), BTreeSet::new());
         for row in &rows {
             live.insert(row.try_get::<_, i64>(0)?);
             entries.push(row.try_get(1)?);

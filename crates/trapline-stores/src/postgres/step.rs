@@ -50,7 +50,7 @@ const LOCK_CLASS: i32 = 0x7472_6170;
 impl Inner {
     /// Does a verb on a crawl. `attempted` is what messages call it.
     pub(super) async fn perform<V: Verb>(
-        &self,
+        self: &Arc<Self>,
         attempted: &str,
         crawl: &str,
         now: Timestamp,
@@ -101,7 +101,7 @@ impl Inner {
 
     /// Does a verb once. With the failure to end the transaction comes the answer, which holds if it ended all the same.
     async fn try_perform<V: Verb>(
-        &self,
+        self: &Arc<Self>,
         session: &mut Session,
         attempted: &str,
         crawl: &str,
@@ -148,6 +148,9 @@ impl Inner {
                 work.check_limits();
                 work.save(session, self.slot()).await.map_err(only)?;
                 session.commit().await.map_err(only)?;
+                if work.has_news() {
+                    self.tell(work.crawl.id);
+                }
                 continue;
             }
             work.check_limits();
@@ -155,7 +158,12 @@ impl Inner {
             self.remember_turn(&work.crawl);
             work.save(session, self.slot()).await.map_err(only)?;
             return match session.commit().await {
-                Ok(()) => Ok(answer),
+                Ok(()) => {
+                    if work.has_news() {
+                        self.tell(work.crawl.id);
+                    }
+                    Ok(answer)
+                }
                 Err(failure) => Err((failure, Some(answer))),
             };
         }

@@ -1,9 +1,9 @@
 //! The store: the six verbs, each a step in a transaction of its own.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use trapline_core::{Candidate, Timestamp};
@@ -15,6 +15,7 @@ use trapline_frontier::{
 use super::admit::Admit;
 use super::any::claim_any;
 use super::claim::Claim;
+use super::clock::Clock;
 use super::crawl::Crawl;
 use super::moment::column;
 use super::pool::Pool;
@@ -24,8 +25,12 @@ use super::session::{Failure, Session};
 use super::settle::Settle;
 use super::steer::Act;
 use super::step::read_crawl;
+use super::wakeup::{Ear, Wakeups};
 use super::work::Work;
 use crate::disk::message::values;
+
+/// So long passes at least between two times that others are told of news of a crawl.
+const BETWEEN: Duration = Duration::from_millis(50);
 
 /// More partitions than this would cost more than they could ever give.
 const MOST_PARTITIONS: u32 = 65_536;
@@ -42,13 +47,17 @@ pub struct PostgresStore {
 pub(super) struct Inner {
     pub(super) pool: Pool,
     /// The numbers of crawls by their names.
-    crawls: Mutex<HashMap<String, i64>>,
+    crawls: Mutex<BTreeMap<String, i64>>,
     /// The partition of each crawl whose turn it is, as this handle serves them.
-    turns: Mutex<HashMap<i64, i64>>,
+    turns: Mutex<BTreeMap<i64, i64>>,
     /// The crawl that was served last by a claim from any.
     pub(super) last_served: Mutex<Option<Arc<str>>>,
     /// What was found in each crawl when this handle first came to it.
-    found: Mutex<HashMap<i64, Recovered>>,
+    found: Mutex<BTreeMap<i64, Recovered>>,
+    wakeups: Wakeups,
+    clock: Clock,
+    /// When others were last told of news of a crawl, or will be.
+    told: Mutex<BTreeMap<i64, Instant>>,
     dice: AtomicU64,
 }
 
@@ -63,9 +72,13 @@ impl PostgresStore {
         let mut seed = [0; 8];
         // Without randomness all handles begin alike, which only makes them wait for one another more often.
         let _ = getrandom::fill(&mut seed);
+        let (wakeups, clock) = (pool.wakeups(), pool.clock());
         Self {
             inner: Arc::new(Inner {
                 pool,
+                wakeups,
+                clock,
+                told: Mutex::default(),
                 crawls: Mutex::default(),
                 turns: Mutex::default(),
                 last_served: Mutex::default(),
@@ -150,6 +163,22 @@ impl Store for PostgresStore {
         .await
     }
 
+    async fn now(&self) -> Result<Option<Timestamp>, StoreError> {
+        self.inner.clock.now().await.map(Some)
+    }
+
+    async fn ear(&self, crawl: &str) -> Result<Option<Box<dyn trapline_frontier::Ear>>, StoreError> {
+        let name = crawl.to_owned();
+        let number = self.run(|inner| async move {
+            let session = Session::new(inner.pool.client().await?);
+            inner.find_crawl(&session, &name).await.map_err(|failure| inner.said("listen", failure))
+        });
+        let Some(number) = number.await? else {
+            return Err(StoreError::no_crawl("postgres", "listen", crawl));
+        };
+        Ok(Some(Box::new(Listener(self.inner.wakeups.ear(Some(&number.to_string()))))))
+    }
+
     async fn stats(&self, crawl: &str, now: Timestamp) -> Result<Stats, StoreError> {
         let crawl = crawl.to_owned();
         self.run(|inner| async move {
@@ -160,6 +189,16 @@ impl Store for PostgresStore {
             Ok(stats)
         })
         .await
+    }
+}
+
+/// One who waits for news of a crawl.
+struct Listener(Ear);
+
+#[async_trait]
+impl trapline_frontier::Ear for Listener {
+    async fn wait(&mut self, at_most: Duration) -> bool {
+        self.0.wait(at_most).await
     }
 }
 
@@ -177,6 +216,31 @@ impl Inner {
     /// Which row of a crawl's counts a step adds to.
     pub(super) fn slot(&self) -> i64 {
         (self.dice() % SLOTS.unsigned_abs()) as i64
+    }
+
+    /// Tells those who wait that a crawl has something new, soon: several in a row are told of once.
+    pub(super) fn tell(self: &Arc<Self>, crawl: i64) {
+        let now = Instant::now();
+        let at = {
+            let mut told = lock(&self.told);
+            let last = told.get(&crawl).copied();
+            if last.is_some_and(|last| last > now) {
+                // It will be told of what is new by then.
+                return;
+            }
+            let at = last.map_or(now, |last| (last + BETWEEN).max(now));
+            told.insert(crawl, at + Duration::from_nanos(1));
+            at
+        };
+        let inner = Arc::clone(self);
+        self.pool.spawn(async move {
+            tokio::time::sleep_until(at.into()).await;
+            lock(&inner.told).insert(crawl, Instant::now());
+            if let Ok(client) = inner.pool.client().await {
+                // Who is not told looks by itself after a while.
+                let _ = client.execute("SELECT pg_notify(current_schema(), $1)", &[&crawl.to_string()]).await;
+            }
+        });
     }
 
     /// The number of a crawl; None if there is none.
@@ -234,7 +298,7 @@ impl Inner {
             );
             let session = Session::new(self.pool.client().await?);
             let known =
-                self.find_crawl(&session, name).await.map_err(|failure| self.told("steer", failure))?;
+                self.find_crawl(&session, name).await.map_err(|failure| self.said("steer", failure))?;
             return match known {
                 Some(_) => Ok(Steered::default()),
                 None => Err(StoreError::new(ErrorKind::Invalid, message)),
@@ -245,7 +309,7 @@ impl Inner {
             Ok(steered) => Ok(steered),
             Err(failure) => {
                 session.roll_back().await;
-                Err(self.told("create a crawl", failure))
+                Err(self.said("create a crawl", failure))
             }
         }
     }
@@ -286,7 +350,7 @@ impl Inner {
             Ok(false) => Err(StoreError::no_crawl("postgres", "steer", name)),
             Err(failure) => {
                 session.roll_back().await;
-                Err(self.told("delete a crawl", failure))
+                Err(self.said("delete a crawl", failure))
             }
         }
     }
@@ -321,7 +385,7 @@ impl Inner {
     async fn list_crawls(&self, scan: &Scan) -> Result<Page, StoreError> {
         let session = Session::new(self.pool.client().await?);
         let reports = self.crawl_reports(&session, scan).await;
-        reports.map_err(|failure| self.told("scan", failure))
+        reports.map_err(|failure| self.said("scan", failure))
     }
 
     async fn crawl_reports(&self, session: &Session, scan: &Scan) -> Result<Page, Failure> {
@@ -341,7 +405,7 @@ impl Inner {
     }
 
     /// What callers are told of a failure.
-    pub(super) fn told(&self, attempted: &str, failure: Failure) -> StoreError {
+    pub(super) fn said(&self, attempted: &str, failure: Failure) -> StoreError {
         match failure {
             Failure::Database(error) => self.pool.trouble(attempted, &error),
             Failure::Store(error) => error,

@@ -5,7 +5,7 @@
 //! the engine, with one difference: no timers. What will end by itself is written down as the moment at which a queue may
 //! be served, and becomes true when that moment has passed.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use trapline_core::{Candidate, Identity, Terms, Timestamp};
@@ -25,16 +25,16 @@ pub(super) struct Work {
     pub(super) now: i64,
     pub(super) ranks: Ranks,
     pub(super) queues: BTreeMap<i64, Queue>,
-    pub(super) by_key: HashMap<Arc<str>, i64>,
-    pub(super) groups: HashMap<i64, Group>,
-    pub(super) groups_by_name: HashMap<Arc<str>, i64>,
+    pub(super) by_key: BTreeMap<Arc<str>, i64>,
+    pub(super) groups: BTreeMap<i64, Group>,
+    pub(super) groups_by_name: BTreeMap<Arc<str>, i64>,
     pub(super) entries: BTreeMap<i64, Entry>,
     /// The entries of each URL, the newest first. A URL that was looked for and is unknown has none.
-    pub(super) by_identity: HashMap<Identity, Vec<i64>>,
+    pub(super) by_identity: BTreeMap<Identity, Vec<i64>>,
     /// Which entry each lease is of, among those that are here.
-    pub(super) leases: HashMap<i64, i64>,
+    pub(super) leases: BTreeMap<i64, i64>,
     /// URLs that are known, of which nobody needs to know more.
-    pub(super) known: HashSet<Identity>,
+    pub(super) known: BTreeSet<Identity>,
     pub(super) notes: Vec<NoteWrite>,
     pub(super) tally: Tally,
 }
@@ -69,13 +69,13 @@ impl Work {
             now,
             ranks,
             queues: BTreeMap::new(),
-            by_key: HashMap::new(),
-            groups: HashMap::new(),
-            groups_by_name: HashMap::new(),
+            by_key: BTreeMap::new(),
+            groups: BTreeMap::new(),
+            groups_by_name: BTreeMap::new(),
             entries: BTreeMap::new(),
-            by_identity: HashMap::new(),
-            leases: HashMap::new(),
-            known: HashSet::new(),
+            by_identity: BTreeMap::new(),
+            leases: BTreeMap::new(),
+            known: BTreeSet::new(),
             notes: Vec::new(),
             tally: Tally::default(),
         }
@@ -403,6 +403,13 @@ impl Work {
             return;
         };
         self.crawl.finish(reason);
+    }
+
+    /// Whether somebody who waits for something to claim should look again.
+    pub(super) fn has_news(&self) -> bool {
+        self.crawl.is_running()
+            && (self.alone
+                || self.queues.values().any(|queue| queue.touched && !queue.stood && queue.stands(self.now)))
     }
 
     /// The time that callers mean by `at`.

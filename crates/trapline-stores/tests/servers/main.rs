@@ -3,6 +3,7 @@
 mod connecting;
 mod migrating;
 mod model;
+mod news;
 mod suite;
 mod time;
 mod tls;

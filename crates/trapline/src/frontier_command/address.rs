@@ -47,12 +47,12 @@ impl<'a> Address<'a> {
             };
             return Err(format!("there is no store in `{path}`{meant}; {}", self.how_to_make(url)));
         }
-        store_url::share(url)
+        share(url)
     }
 
     /// Opens a store, and makes it if it is not there.
     pub(super) fn store_or_new(self) -> Result<Arc<dyn Store>, String> {
-        store_url::share(self.url()?)
+        share(self.url()?)
     }
 
     /// Opens the crawl on its store, if it is there.
@@ -104,6 +104,15 @@ impl<'a> Address<'a> {
     pub(super) fn folder(self) -> Result<&'a Path, String> {
         store_url::folder(self.url()?).map(Path::new)
     }
+}
+
+/// Opens a store, and follows its clock if it has one.
+fn share(url: &str) -> Result<Arc<dyn Store>, String> {
+    let store = store_url::share(url)?;
+    if let Some(now) = pollster::block_on(store.now()).map_err(|error| error.to_string())? {
+        moment::follow(now);
+    }
+    Ok(store)
 }
 
 /// Whether there is no folder, or nothing in it. What cannot be looked at is left to the store to complain about.

@@ -1,25 +1,30 @@
 //! `trapline frontier claim`: leases for a worker that reads JSON.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use serde_json::json;
 use trapline_core::parse_duration;
-use trapline_frontier::{Claimed, Lease, Want};
+use trapline_frontier::{Claimed, Frontier, Lease, StoreError, Want};
 
 use super::address::Address;
 use super::output::{Output, Row};
 use super::{Ended, complain, moment, request};
 
+/// How often a store is looked at that does not say when there is something new.
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
+
 /// Claim URLs to fetch
 ///
 /// Prints a JSON object a line for each lease: its id, url, key, deadline and delivery, and of the request what is not as usual
 /// (method, headers, body, depth, via and so on). Settle each one before its deadline. When there are fewer than wanted,
-/// standard error says when there may be more.
+/// standard error says when there may be more. With --wait it looks again as soon as there is something, until it has at least
+/// one or the time is over.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   trapline frontier --store disk:crawl claim -n 10 --lease 5m > leases
+  trapline frontier --store postgres://db.example/frontier claim -n 10 --wait 30s > leases
   jq -c '{id, outcome: \"done\"}' leases | trapline frontier --store disk:crawl settle")]
 pub(super) struct ClaimUrls {
     /// How many URLs
@@ -28,6 +33,9 @@ pub(super) struct ClaimUrls {
     /// For how long, such as 60s; as the crawl's `lease` says unless given
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     lease: Option<Duration>,
+    /// Where there is nothing to claim, wait for it, at most so long
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    wait: Option<Duration>,
     /// At most so many URLs of one queue
     #[arg(long, value_name = "N")]
     per_queue: Option<usize>,
@@ -58,8 +66,7 @@ impl ClaimUrls {
             partitions: None,
         };
         let frontier = at.open()?;
-        let claimed =
-            pollster::block_on(frontier.claim(moment::now(), want)).map_err(|error| error.to_string())?;
+        let claimed = pollster::block_on(self.claim(&frontier, &want)).map_err(|error| error.to_string())?;
         // Whoever reads the leases may want to settle them at once.
         drop(frontier);
         for lease in &claimed.leases {
@@ -69,6 +76,28 @@ impl ClaimUrls {
             complain(&why);
         }
         Ok(Ended::Well)
+    }
+
+    /// Claims, and waits for something to claim as long as that is wanted.
+    async fn claim(&self, frontier: &Frontier, want: &Want) -> Result<Claimed, StoreError> {
+        // Before the first look: what comes after it is heard of.
+        let mut ear = if self.wait.is_some() { frontier.ear().await? } else { None };
+        let begun = Instant::now();
+        loop {
+            let claimed = frontier.claim(moment::now(), want.clone()).await?;
+            let left = self.wait.map_or(Duration::ZERO, |wait| wait.saturating_sub(begun.elapsed()));
+            if !claimed.leases.is_empty() || left.is_zero() {
+                return Ok(claimed);
+            }
+            let foreseen = claimed.next.map_or(Duration::MAX, |next| next.since(moment::now()));
+            let pause = left.min(foreseen).max(Duration::from_millis(1));
+            match &mut ear {
+                Some(ear) => {
+                    ear.wait(pause).await;
+                }
+                None => std::thread::sleep(pause.min(LOOK_AGAIN)),
+            }
+        }
     }
 
     fn why_fewer(&self, claimed: &Claimed) -> Option<String> {

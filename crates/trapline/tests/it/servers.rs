@@ -112,4 +112,19 @@ fn a_frontier_is_looked_after_in_a_database_as_in_a_folder() {
     assert_eq!((code, error.as_str()), (Some(0), ""));
     let claimed: Value = serde_json::from_str(out.lines().next().unwrap()).unwrap();
     assert_eq!(claimed["url"], json!("http://a.example/1"));
+    // Nothing can be claimed now: one who waits for it is told when it comes.
+    std::thread::scope(|scope| {
+        let begun = std::time::Instant::now();
+        let waiting = scope.spawn(|| frontier(&["claim", "--wait", "50s"], ""));
+        std::thread::sleep(std::time::Duration::from_millis(500));
+        assert_eq!(frontier(&["admit"], "http://b.example/1\n").2, Some(0));
+        let (out, error, code) = waiting.join().unwrap();
+        assert_eq!((code, error.as_str()), (Some(0), ""));
+        let claimed: Value = serde_json::from_str(out.lines().next().unwrap()).unwrap();
+        assert_eq!(claimed["url"], json!("http://b.example/1"));
+        assert!(begun.elapsed() < std::time::Duration::from_secs(40), "{:?}", begun.elapsed());
+    });
+    let (out, error, code) = frontier(&["claim", "--wait", "300ms"], "");
+    assert_eq!((code, out.as_str()), (Some(0), ""));
+    assert!(error.contains("0 of 1 claimed"), "{error}");
 }
