@@ -30,6 +30,7 @@ mod socket;
 mod texts;
 mod trouble;
 mod verify;
+mod withheld;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -40,8 +41,8 @@ use std::time::Instant;
 use async_trait::async_trait;
 use trapline_core::{Candidate, Timestamp};
 use trapline_frontier::{
-    Admission, Claimed, CrawlChange, Engine, ErrorKind, Page, Recovered, Scan, Settled, Settlement, Stats,
-    Steer, Steered, Store, StoreError, UrlState, Want,
+    Admission, Claimed, CrawlChange, Engine, ErrorKind, Page, Query, Recovered, Scan, Settled, Settlement,
+    Stats, Steer, Steered, Store, StoreError, UrlState, Want,
 };
 
 use commit::{Commit, Failure};
@@ -112,6 +113,15 @@ struct Inner {
     is_closed: bool,
     /// The folder is ours as long as this is held. None with files of a test.
     held: Option<Held>,
+}
+
+/// What requests are read for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reads {
+    /// Without them there is no answer.
+    Needed,
+    /// Where one cannot be read, the answer shows none.
+    Shown,
 }
 
 /// If so much of the log would have to be replayed at the next opening, a snapshot is taken when the store is closed.
@@ -402,11 +412,11 @@ impl DiskStore {
     /// may show is waited for.
     async fn ask<T>(
         &self,
-        attempted: &str,
+        (attempted, reads): (&str, Reads),
         (crawl, now): (&str, Timestamp),
         question: impl FnOnce(&mut Engine) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        let (answer, shown) = self.ask_now(attempted, (crawl, now), question)?;
+        let (answer, shown) = self.ask_now((attempted, reads), (crawl, now), question)?;
         // After a failure questions are still answered.
         let _ = self.promise(attempted, shown).await;
         Ok(answer)
@@ -414,7 +424,7 @@ impl DiskStore {
 
     fn ask_now<T>(
         &self,
-        attempted: &str,
+        (attempted, reads): (&str, Reads),
         (crawl, now): (&str, Timestamp),
         question: impl FnOnce(&mut Engine) -> Result<T, StoreError>,
     ) -> Result<(T, u64), StoreError> {
@@ -443,14 +453,13 @@ impl DiskStore {
         }
         let answer = question(&mut inner.engine);
         match texts.take_failure() {
-            None => Ok((answer?, shown)),
-            Some(failure) => {
-                if passes && has_job {
-                    // What the job made of it is not what it would have made of the real thing.
-                    commit.fail(failure.clone());
-                }
+            Some(failure) if passes && has_job => {
+                // What the job made of it is not what it would have made of the real thing.
+                commit.fail(failure.clone());
                 Err(unreadable(attempted, &failure))
             }
+            Some(failure) if reads == Reads::Needed => Err(unreadable(attempted, &failure)),
+            Some(_) | None => Ok((answer?, shown)),
         }
     }
 }
@@ -521,9 +530,9 @@ impl Store for DiskStore {
         if self.durability == Durability::Batch {
             self.shared.commit.want(sequence);
         }
-        for (lease, place) in claimed.leases.iter_mut().zip(unread) {
-            let request = self.shared.texts.read(place).map_err(|failure| unreadable("claim", &failure))?;
-            lease.request = Arc::new(request);
+        let lost = self.shared.texts.complete(&mut claimed.leases, &unread);
+        if !lost.is_empty() {
+            self.withhold(now, &mut claimed, &lost).await?;
         }
         self.promise("claim", sequence).await?;
         Ok(claimed)
@@ -571,11 +580,14 @@ impl Store for DiskStore {
     }
 
     async fn scan(&self, crawl: &str, now: Timestamp, scan: &Scan) -> Result<Page, StoreError> {
-        self.ask("scan", (crawl, now), |engine| engine.scan(crawl, now, scan)).await
+        // A list shows what it can. Who takes records elsewhere must have them all.
+        let reads = if scan.query == Query::Records { Reads::Needed } else { Reads::Shown };
+        self.ask(("scan", reads), (crawl, now), |engine| engine.scan(crawl, now, scan)).await
     }
 
     async fn stats(&self, crawl: &str, now: Timestamp) -> Result<Stats, StoreError> {
-        let stats = self.ask("count", (crawl, now), |engine| engine.stats(crawl, now)).await?;
+        let stats =
+            self.ask(("count", Reads::Needed), (crawl, now), |engine| engine.stats(crawl, now)).await?;
         let recovered = self.recovered.get(crawl).copied().unwrap_or(self.opened);
         Ok(Stats { durability: Some(self.durability.to_string()), recovered: Some(recovered), ..stats })
     }
