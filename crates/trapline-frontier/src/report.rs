@@ -270,7 +270,7 @@ pub struct QueueReport {
 pub struct UrlReport {
     /// Which URL.
     pub identity: Identity,
-    /// The request; None if unknown.
+    /// The request; None if the URL is unknown, or the store cannot read it.
     pub request: Option<Arc<Request>>,
     /// Its state.
     pub state: UrlState,
@@ -295,7 +295,7 @@ pub struct LeaseReport {
     pub id: LeaseId,
     /// The queue.
     pub key: Arc<str>,
-    /// What is being fetched.
+    /// What is being fetched; without a URL if the store cannot read it.
     pub request: Arc<Request>,
     /// When it was granted.
     pub granted: Timestamp,
@@ -312,7 +312,7 @@ pub struct DeadLetter {
     pub identity: Identity,
     /// Its queue.
     pub key: Arc<str>,
-    /// The request, whole.
+    /// The request, whole; without a URL if the store cannot read it.
     pub request: Arc<Request>,
     /// Why.
     pub reason: String,

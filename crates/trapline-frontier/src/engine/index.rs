@@ -5,18 +5,26 @@
 //! the next one and counts them, so that a search knows where to stop.
 //!
 //! The table grows by an eighth, one of its many shards at a time, each at its own moments: it stays nearly full at
-//! any size, and an insertion waits for no more than one shard to be written anew.
+//! any size, and an insertion waits for no more than a shard or two to be written anew. When shards have become large they
+//! are split, one after the other, so that none ever holds more than a bounded number of things.
 //!
 //! Hashes must be uniform in their upper bits.
 
-/// How many parts grow by themselves.
+/// How many parts grow by themselves, at first.
 const SHARDS: usize = 1 << SHARD_BITS;
 const SHARD_BITS: u32 = 10;
+
+/// If shards hold more than this on average, the next one is split. Those whose turn is still to come hold up to twice
+/// as many.
+const SHARD_LEN_MEAN: usize = 1 << 13;
 
 /// How many numbers a bucket holds.
 const SLOTS: usize = 9;
 
 const TAG_BITS: u32 = 24;
+
+/// So often a shard is split at most; what is left of a tag still says the bucket.
+const SPLITS_MAX: u32 = 9;
 
 /// In a slot that is free.
 const FREE: u32 = u32::MAX;
@@ -65,7 +73,8 @@ impl Bucket {
     }
 }
 
-/// A part of the table.
+/// A part of the table: the things whose hashes have the same bits below the tag, and the same lowest bits of the tag, as
+/// many as it was split.
 #[derive(Debug, Default)]
 struct Shard {
     buckets: Vec<Bucket>,
@@ -75,8 +84,12 @@ struct Shard {
 /// A table of numbers, found by the hashes of what they stand for.
 #[derive(Debug, Default)]
 pub(super) struct Index {
-    /// None, or all of them.
+    /// None, or [`SHARDS`] and one more for each split. They are split in the order of their numbers; when all were, it
+    /// begins again with the first.
     shards: Vec<Shard>,
+    /// What bits of a hash may be the number of its shard: one more than every shard was split by.
+    mask: usize,
+    len: usize,
 }
 
 impl Index {
@@ -88,21 +101,31 @@ impl Index {
 
     /// Makes room for so many in all, as far as memory allows.
     pub(super) fn reserve(&mut self, len: usize) {
-        // Shards differ: hardly any has four standard deviations more than the mean.
-        let mean = len / SHARDS;
-        let share = mean + 4 * mean.isqrt();
-        let buckets = (share * 16).div_ceil(SLOTS * 15);
-        self.shards.resize_with(SHARDS, Shard::default);
-        for shard in &mut self.shards {
+        self.begin();
+        while self.len == 0 && self.wants_split(len) {
+            self.split();
+        }
+        for number in 0..self.shards.len() {
+            // Shards differ: hardly any has four standard deviations more than the mean.
+            let mean = (len / SHARDS) >> self.splits(number);
+            let buckets = buckets_for(mean + 4 * mean.isqrt());
+            let shard = &mut self.shards[number];
             if shard.buckets.len() < buckets && !shard.grow_to(buckets) {
                 return;
             }
         }
     }
 
+    fn begin(&mut self) {
+        if self.shards.is_empty() {
+            self.shards.resize_with(SHARDS, Shard::default);
+            self.mask = 2 * SHARDS - 1;
+        }
+    }
+
     /// The number under this hash that `is` says is the right one.
     pub(super) fn find(&self, hash: u64, mut is: impl FnMut(u32) -> bool) -> Option<u32> {
-        let shard = self.shards.get(shard_of(hash))?;
+        let shard = self.shards.get(self.shard_of(hash))?;
         let tag = tag_of(hash);
         let home = shard.home(tag)?;
         let mut at = home;
@@ -129,7 +152,7 @@ impl Index {
     /// What may be under this hash, without asking: so that a whole batch can be looked up at once, none of
     /// the look-ups waiting for another.
     pub(super) fn guess(&self, hash: u64) -> Option<u32> {
-        let shard = self.shards.get(shard_of(hash))?;
+        let shard = self.shards.get(self.shard_of(hash))?;
         let tag = tag_of(hash);
         let bucket = &shard.buckets[shard.home(tag)?];
         let slot = bucket.matches(tag).trailing_zeros() as usize;
@@ -139,13 +162,15 @@ impl Index {
     /// Adds a number that is not there yet.
     pub(super) fn insert(&mut self, hash: u64, id: u32) {
         debug_assert_ne!(id, FREE);
-        let number = shard_of(hash);
-        if self.shards.is_empty() {
-            self.shards.resize_with(SHARDS, Shard::default);
+        self.begin();
+        self.len += 1;
+        if self.wants_split(self.len) {
+            self.split();
         }
+        let number = self.shard_of(hash);
         let shard = &mut self.shards[number];
         if shard.len >= shard.room() {
-            let grown = shard.buckets.len() + shard.step(number);
+            let grown = shard.buckets.len() + step(shard.buckets.len(), number);
             assert!(shard.grow_to(grown), "no memory for {grown} buckets of the index");
         }
         shard.place(tag_of(hash), id);
@@ -154,7 +179,8 @@ impl Index {
 
     /// Puts another number in the place of one that is there.
     pub(super) fn replace(&mut self, hash: u64, id: u32, with: u32) {
-        let Some(shard) = self.shards.get_mut(shard_of(hash)) else { return };
+        let number = self.shard_of(hash);
+        let Some(shard) = self.shards.get_mut(number) else { return };
         if let Some((at, slot)) = shard.search(tag_of(hash), id) {
             shard.buckets[at].ids[slot] = with;
         }
@@ -162,7 +188,8 @@ impl Index {
 
     /// Takes a number out.
     pub(super) fn remove(&mut self, hash: u64, id: u32) {
-        let Some(shard) = self.shards.get_mut(shard_of(hash)) else { return };
+        let number = self.shard_of(hash);
+        let Some(shard) = self.shards.get_mut(number) else { return };
         let tag = tag_of(hash);
         let Some((found, slot)) = shard.search(tag, id) else { return };
         let bucket = &mut shard.buckets[found];
@@ -178,6 +205,51 @@ impl Index {
             at = shard.after(at);
         }
         shard.len -= 1;
+        self.len -= 1;
+    }
+
+    /// How often every shard was split.
+    fn rounds(&self) -> u32 {
+        self.mask.count_ones() - SHARD_BITS - 1
+    }
+
+    /// How often a shard was split: as often as all, or once more.
+    fn splits(&self, number: usize) -> u32 {
+        let twin = number | (self.mask / 2 + 1);
+        self.rounds() + u32::from(twin < self.shards.len())
+    }
+
+    /// The shard of a hash: the bits below the tag are its first number, and each split has put a bit of the tag before it.
+    fn shard_of(&self, hash: u64) -> usize {
+        let number = (hash >> (64 - TAG_BITS - SHARD_BITS)) as usize & self.mask;
+        // One that is still to be made: it is in the one that will be split.
+        if number < self.shards.len() { number } else { number & (self.mask / 2) }
+    }
+
+    /// Whether there are too few shards for so many things. No more splits than a tag has bits to spare.
+    fn wants_split(&self, len: usize) -> bool {
+        len > self.shards.len() * SHARD_LEN_MEAN && self.rounds() < SPLITS_MAX
+    }
+
+    /// Splits the shard whose turn it is. There must be shards.
+    fn split(&mut self) {
+        let rounds = self.rounds();
+        let numbers = [self.shards.len() - (SHARDS << rounds), self.shards.len()];
+        let old = std::mem::take(&mut self.shards[numbers[0]]);
+        let half_of = |tag: u32| (tag >> rounds & 1) as usize;
+        let mut halves = [Shard::default(), Shard::default()];
+        old.each(|tag, _| halves[half_of(tag)].len += 1);
+        for (half, number) in halves.iter_mut().zip(numbers) {
+            let buckets = buckets_for(half.len);
+            half.buckets = vec![Bucket::EMPTY; buckets + step(buckets, number)];
+        }
+        old.each(|tag, id| halves[half_of(tag)].place(tag, id));
+        let [lower, upper] = halves;
+        self.shards[numbers[0]] = lower;
+        self.shards.push(upper);
+        if self.shards.len() > self.mask {
+            self.mask = 2 * self.mask + 1;
+        }
     }
 }
 
@@ -187,10 +259,13 @@ impl Shard {
         self.buckets.len() * SLOTS * 15 / 16
     }
 
-    /// By how many buckets it grows: about an eighth, by a share of its own, so that not all grow at once. While it is
-    /// small, by more.
-    fn step(&self, number: usize) -> usize {
-        (self.buckets.len() * (96 + number * 37 % 64) / 1024).max(4.min(self.buckets.len() / 2 + 1))
+    /// Tells all tags and numbers in it.
+    fn each(&self, mut tell: impl FnMut(u32, u32)) {
+        for bucket in &self.buckets {
+            for slot in 0..bucket.taken() {
+                tell(bucket.tag(slot), bucket.ids[slot]);
+            }
+        }
     }
 
     fn home(&self, tag: u32) -> Option<usize> {
@@ -233,28 +308,30 @@ impl Shard {
 
     /// Writes itself anew with so many buckets; answers whether there was memory for it.
     fn grow_to(&mut self, buckets: usize) -> bool {
-        let mut grown = Self::default();
+        let mut grown = Self { buckets: Vec::new(), len: self.len };
         if grown.buckets.try_reserve_exact(buckets).is_err() {
             return false;
         }
         grown.buckets.resize(buckets, Bucket::EMPTY);
-        grown.len = self.len;
-        for bucket in &self.buckets {
-            for slot in 0..bucket.taken() {
-                grown.place(bucket.tag(slot), bucket.ids[slot]);
-            }
-        }
+        self.each(|tag, id| grown.place(tag, id));
         *self = grown;
         true
     }
 }
 
-fn shard_of(hash: u64) -> usize {
-    (hash >> (64 - SHARD_BITS)) as usize
+/// How many buckets have room for so many things.
+fn buckets_for(len: usize) -> usize {
+    (len * 16).div_ceil(SLOTS * 15)
+}
+
+/// By how many buckets a shard of so many grows: about an eighth, by a share of its own, so that not all grow at once.
+/// While it is small, by more.
+fn step(buckets: usize, number: usize) -> usize {
+    (buckets * (96 + number * 37 % 64) / 1024).max(4.min(buckets / 2 + 1))
 }
 
 fn tag_of(hash: u64) -> u32 {
-    (hash >> (64 - SHARD_BITS - TAG_BITS)) as u32 & ((1 << TAG_BITS) - 1)
+    (hash >> (64 - TAG_BITS)) as u32
 }
 
 #[cfg(test)]
@@ -272,7 +349,20 @@ mod tests {
     }
 
     fn len(index: &Index) -> usize {
-        index.shards.iter().map(|shard| shard.len).sum()
+        let len = index.shards.iter().map(|shard| shard.len).sum();
+        assert_eq!(index.len, len);
+        len
+    }
+
+    #[test]
+    fn nothing_is_found_in_nothing() {
+        let mut index = Index::default();
+        for hash in [0, u64::MAX] {
+            assert_eq!((index.find(hash, |_| true), index.guess(hash)), (None, None));
+            index.remove(hash, 1);
+            index.replace(hash, 1, 2);
+        }
+        assert_eq!(len(&index), 0);
     }
 
     #[test]
@@ -280,15 +370,22 @@ mod tests {
         assert_eq!(size_of::<Bucket>(), 64);
     }
 
-    /// Against a map, through every size from nothing to a million and back, with few and with many shards in use.
+    /// Against a map, through every size from nothing to a million and back, with few and with many shards in use, whole
+    /// ones and such that are split before their time.
     #[test]
     fn it_finds_what_was_inserted_and_nothing_else() {
-        let narrow = |of: u64| hash(of) >> 9;
-        let shards_in_use: [fn(u64) -> u64; 2] = [hash, narrow];
-        for (count, hash) in [200_000, 20_000].into_iter().zip(shards_in_use) {
+        let narrow = |of: u64| hash(of) & !(0x1ff << (64 - TAG_BITS - SHARD_BITS));
+        let hashes: [fn(u64) -> u64; 4] = [hash, narrow, hash, narrow];
+        let splits_after = [u64::MAX, u64::MAX, 40, 7];
+        for ((count, hash), split_after) in
+            [200_000, 20_000, 200_000, 20_000].into_iter().zip(hashes).zip(splits_after)
+        {
             let mut index = Index::default();
             let mut expected = BTreeMap::new();
             for step in 0..count {
+                if step % split_after == split_after - 1 {
+                    index.split();
+                }
                 index.insert(hash(step), step as u32);
                 expected.insert(step, step as u32);
                 if step % 3 == 0 {
@@ -334,6 +431,21 @@ mod tests {
         assert_eq!(len(&index), 0);
     }
 
+    /// However many there are, no shard becomes so large that writing it anew takes long.
+    #[test]
+    fn shards_are_split_before_they_are_large() {
+        let mut index = Index::default();
+        for shards in SHARDS..5 * SHARDS {
+            // As if there were so many already.
+            index.len = shards * SHARD_LEN_MEAN;
+            index.insert(hash(shards as u64), 1);
+            assert_eq!(index.shards.len(), shards + 1);
+            let splits = (0..=shards).map(|number| index.splits(number)).min();
+            let share = splits.map(|splits| (index.len / SHARDS) >> splits);
+            assert!(share.is_some_and(|share| share <= 2 * SHARD_LEN_MEAN), "{share:?} with {shards} shards");
+        }
+    }
+
     /// What the manual says it takes.
     #[test]
     fn it_takes_less_than_nine_bytes_each() {
@@ -356,5 +468,17 @@ mod tests {
             index.insert(hash(id), id as u32);
         }
         assert_eq!(index.bytes(), bytes);
+    }
+
+    /// Also if it is so much that shards are split first.
+    #[test]
+    fn room_for_many_is_made_in_shards_of_a_bounded_size() {
+        let mut index = Index::default();
+        index.reserve(3 * SHARDS * SHARD_LEN_MEAN);
+        assert_eq!(index.shards.len(), 3 * SHARDS);
+        let most = index.shards.iter().map(Shard::room).max();
+        assert!(most.is_some_and(|most| most < 2 * SHARD_LEN_MEAN + SHARD_LEN_MEAN / 4), "{most:?}");
+        let each = index.bytes() as f64 / (3 * SHARDS * SHARD_LEN_MEAN) as f64;
+        assert!(each < 9.0, "{each} bytes each");
     }
 }

@@ -220,7 +220,8 @@ impl Crawl {
         let entry = &self.urls[id];
         UrlReport {
             identity: entry.identity(),
-            request: Some(self.urls.request(id)),
+            // Without a URL, it cannot be read.
+            request: Some(self.urls.request(id)).filter(|request| !request.url.is_empty()),
             state: entry.state().public(),
             key: Some(Arc::clone(&self.queue_of_entry(id).key)),
             class: entry.class,

@@ -44,6 +44,13 @@ pub trait LogFile: Send + Sync {
     /// So many bytes from there on; fewer only where it ends.
     fn read_at(&self, at: u64, bytes: usize) -> io::Result<Vec<u8>>;
 
+    /// The same into a buffer; answers how many bytes there were.
+    fn read_into(&self, at: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.read_at(at, buffer.len())?;
+        buffer[..read.len()].copy_from_slice(&read);
+        Ok(read.len())
+    }
+
     /// Writes all these bytes from there on. A file of the log is never written beyond the length it was made with.
     fn write(&self, at: u64, bytes: &[u8]) -> io::Result<()>;
 
@@ -145,8 +152,14 @@ impl LogFile for RealFile {
             bytes
         };
         let mut buffer = vec![0; bytes];
+        let read = self.read_into(at, &mut buffer)?;
+        buffer.truncate(read);
+        Ok(buffer)
+    }
+
+    fn read_into(&self, at: u64, buffer: &mut [u8]) -> io::Result<usize> {
         let mut read = 0;
-        while read < bytes {
+        while read < buffer.len() {
             match self.0.read_at(&mut buffer[read..], at + read as u64) {
                 Ok(0) => break,
                 Ok(more) => read += more,
@@ -154,8 +167,7 @@ impl LogFile for RealFile {
                 Err(error) => return Err(error),
             }
         }
-        buffer.truncate(read);
-        Ok(buffer)
+        Ok(read)
     }
 
     fn write(&self, at: u64, bytes: &[u8]) -> io::Result<()> {

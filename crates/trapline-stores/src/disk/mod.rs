@@ -31,6 +31,7 @@ mod socket;
 mod texts;
 mod trouble;
 mod verify;
+mod withheld;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -41,8 +42,8 @@ use std::time::Instant;
 use async_trait::async_trait;
 use trapline_core::{Candidate, Timestamp};
 use trapline_frontier::{
-    Admission, Claimed, CrawlChange, Engine, ErrorKind, Page, Recovered, Scan, Settled, Settlement, Stats,
-    Steer, Steered, Store, StoreError, UrlState, Want,
+    Admission, Claimed, CrawlChange, Engine, ErrorKind, Page, Query, Recovered, Scan, Settled, Settlement,
+    Stats, Steer, Steered, Store, StoreError, UrlState, Want,
 };
 
 use commit::{Commit, Failure};
@@ -131,6 +132,15 @@ impl Phase {
     fn has_ended(self) -> bool {
         matches!(self, Self::Closed | Self::Abandoned)
     }
+}
+
+/// What requests are read for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reads {
+    /// Without them there is no answer.
+    Needed,
+    /// Where one cannot be read, the answer shows none.
+    Shown,
 }
 
 /// The largest batch that is taken, as bytes of the log.
@@ -434,11 +444,11 @@ impl DiskStore {
     /// that, none passes. What the answer may show is waited for.
     async fn ask<T>(
         &self,
-        attempted: &str,
+        (attempted, reads): (&str, Reads),
         (crawl, now): (&str, Timestamp),
         question: impl FnOnce(&mut Engine) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        let (answer, shown) = self.ask_now(attempted, (crawl, now), question)?;
+        let (answer, shown) = self.ask_now((attempted, reads), (crawl, now), question)?;
         // After a failure questions are still answered.
         let _ = self.promise(attempted, shown).await;
         Ok(answer)
@@ -446,7 +456,7 @@ impl DiskStore {
 
     fn ask_now<T>(
         &self,
-        attempted: &str,
+        (attempted, reads): (&str, Reads),
         (crawl, now): (&str, Timestamp),
         question: impl FnOnce(&mut Engine) -> Result<T, StoreError>,
     ) -> Result<(T, u64), StoreError> {
@@ -473,9 +483,9 @@ impl DiskStore {
         }
         let answer = question(&mut inner.engine);
         match texts.take_failure() {
-            None => Ok((answer?, shown)),
+            Some(failure) if reads == Reads::Needed => Err(unreadable(attempted, &failure)),
             // Nothing depends on what cannot be read for the answer alone.
-            Some(failure) => Err(unreadable(attempted, &failure)),
+            Some(_) | None => Ok((answer?, shown)),
         }
     }
 }
@@ -560,9 +570,9 @@ impl Store for DiskStore {
         if self.durability == Durability::Batch {
             self.shared.commit.want(sequence);
         }
-        for (lease, place) in claimed.leases.iter_mut().zip(unread) {
-            let request = self.shared.texts.read(place).map_err(|failure| unreadable("claim", &failure))?;
-            lease.request = Arc::new(request);
+        let lost = self.shared.texts.complete(&mut claimed.leases, &unread);
+        if !lost.is_empty() {
+            self.withhold(now, &mut claimed, &lost).await?;
         }
         self.promise("claim", sequence).await?;
         Ok(claimed)
@@ -610,11 +620,13 @@ impl Store for DiskStore {
     }
 
     async fn scan(&self, crawl: &str, now: Timestamp, scan: &Scan) -> Result<Page, StoreError> {
-        self.ask("scan", (crawl, now), |engine| engine.look(crawl, scan)).await
+        // A list shows what it can. Who takes records elsewhere must have them all.
+        let reads = if scan.query == Query::Records { Reads::Needed } else { Reads::Shown };
+        self.ask(("scan", reads), (crawl, now), |engine| engine.look(crawl, scan)).await
     }
 
     async fn stats(&self, crawl: &str, now: Timestamp) -> Result<Stats, StoreError> {
-        let stats = self.ask("count", (crawl, now), |engine| engine.count(crawl)).await?;
+        let stats = self.ask(("count", Reads::Needed), (crawl, now), |engine| engine.count(crawl)).await?;
         let recovered = self.recovered.get(crawl).copied().unwrap_or(self.opened);
         Ok(Stats { durability: Some(self.durability.to_string()), recovered: Some(recovered), ..stats })
     }

@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use prost::encoding::{decode_varint, encode_varint};
 use trapline_core::Request;
-use trapline_frontier::{Library, payload};
+use trapline_frontier::{Lease, Library, payload};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::commit::Failure;
@@ -50,11 +50,44 @@ struct Present {
     next: Option<usize>,
 }
 
+/// Reads requests one after the other.
+struct Reader<'a> {
+    texts: &'a Texts,
+    /// Segments that were read from, at hand without a lock.
+    files: Vec<(u64, Arc<dyn LogFile>)>,
+}
+
+/// Why a request was not read.
+#[derive(Debug)]
+pub(crate) enum Unread {
+    /// What is there is no request, and will be none another time.
+    Damaged(Failure),
+    /// The file could not be read. Another time it may be.
+    Failed(Failure),
+}
+
+impl fmt::Display for Unread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.failure().fmt(f)
+    }
+}
+
+impl Unread {
+    pub(crate) fn failure(&self) -> &Failure {
+        match self {
+            Self::Damaged(failure) | Self::Failed(failure) => failure,
+        }
+    }
+}
+
 /// So many bytes are read at first: nearly always enough.
 const READ_AT_FIRST: usize = 192;
 
 /// So many files are kept open at most.
 const OPEN_MAX: usize = 256;
+
+/// So many files a reader has at hand at most.
+const AT_HAND_MAX: usize = 16;
 
 /// The check, and two lengths.
 const HEAD_MAX: usize = 4 + 2 * 10;
@@ -123,25 +156,62 @@ impl Texts {
     }
 
     /// Reads the request at a place of the log.
-    pub(crate) fn read(&self, place: u64) -> Result<Request, Failure> {
-        let (number, at) = (place >> 32, place & u64::from(u32::MAX));
-        let name = || self.files.describe(&Segment::name(number));
-        let failed = |error: &io::Error| Failure::new("reading", &name(), error);
-        let damaged = |_| {
-            let error = io::Error::other(format!("the request at byte {at} is damaged"));
-            failed(&error)
-        };
-        let file = self.file(number).map_err(|error| failed(&error))?;
-        let mut bytes = file.read_at(at, READ_AT_FIRST).map_err(|error| failed(&error))?;
-        let length = length(&bytes).map_err(damaged)?;
-        if length > bytes.len() {
-            bytes = file.read_at(at, length).map_err(|error| failed(&error))?;
+    pub(crate) fn read(&self, place: u64) -> Result<Request, Unread> {
+        self.reader().read(place)
+    }
+
+    /// Reads the requests of leases, which lie at these places. Answers which of them could not be read.
+    pub(crate) fn complete(&self, leases: &mut [Lease], places: &[u64]) -> BTreeMap<usize, Unread> {
+        let mut reader = self.reader();
+        let mut lost = BTreeMap::new();
+        for ((at, lease), place) in leases.iter_mut().enumerate().zip(places) {
+            match reader.read(*place) {
+                Ok(request) => lease.request = Arc::new(request),
+                Err(unread) => drop(lost.insert(at, unread)),
+            }
         }
-        parse(&bytes).map(|(request, _)| request).map_err(damaged)
+        lost
+    }
+
+    fn reader(&self) -> Reader<'_> {
+        Reader { texts: self, files: Vec::new() }
     }
 
     fn fail(&self, failure: Failure) {
         locked(&self.failure).get_or_insert(failure);
+    }
+}
+
+impl Reader<'_> {
+    /// Reads the request at a place of the log.
+    fn read(&mut self, place: u64) -> Result<Request, Unread> {
+        let (number, at) = (place >> 32, place & u64::from(u32::MAX));
+        let texts = self.texts;
+        let failure =
+            |error: &io::Error| Failure::new("reading", &texts.files.describe(&Segment::name(number)), error);
+        let failed = |error| Unread::Failed(failure(&error));
+        let damaged =
+            |_| Unread::Damaged(failure(&io::Error::other(format!("the request at byte {at} is damaged"))));
+        let at_hand = self.files.iter().position(|(other, _)| *other == number);
+        let file = match at_hand {
+            Some(at_hand) => &self.files[at_hand].1,
+            None => {
+                if self.files.len() == AT_HAND_MAX {
+                    self.files.clear();
+                }
+                let file = texts.file(number).map_err(failed)?;
+                &self.files.push_mut((number, file)).1
+            }
+        };
+        let mut first = [0; READ_AT_FIRST];
+        let read = file.read_into(at, &mut first).map_err(failed)?;
+        let first = &first[..read];
+        let lengths = lengths(first).map_err(damaged)?;
+        if lengths.all() <= read {
+            return lengths.request(first).map_err(damaged);
+        }
+        let whole = file.read_at(at, lengths.all()).map_err(failed)?;
+        lengths.request(&whole).map_err(damaged)
     }
 }
 
@@ -175,8 +245,8 @@ impl Library for Texts {
         drop(present);
         match self.read(place) {
             Ok(request) => Arc::new(request),
-            Err(failure) => {
-                self.fail(failure);
+            Err(unread) => {
+                self.fail(unread.failure().clone());
                 Arc::new(Request::get(""))
             }
         }
@@ -225,12 +295,19 @@ pub(crate) struct NoText;
 
 /// How many bytes the text has that begins these.
 fn length(bytes: &[u8]) -> Result<usize, NoText> {
-    let (url, rest, head) = lengths(bytes)?;
-    Ok(head + url + rest)
+    lengths(bytes).map(Lengths::all)
 }
 
-/// The lengths of the URL and the rest, and where the URL begins.
-fn lengths(bytes: &[u8]) -> Result<(usize, usize, usize), NoText> {
+/// How a text is divided.
+#[derive(Clone, Copy)]
+struct Lengths {
+    /// Where the URL begins.
+    head: usize,
+    url: usize,
+    rest: usize,
+}
+
+fn lengths(bytes: &[u8]) -> Result<Lengths, NoText> {
     let mut left = bytes.get(4..).ok_or(NoText)?;
     let mut number = || {
         let number = decode_varint(&mut left).map_err(|_| NoText)?;
@@ -238,20 +315,30 @@ fn lengths(bytes: &[u8]) -> Result<(usize, usize, usize), NoText> {
         if number > u64::from(u32::MAX) { Err(NoText) } else { Ok(number as usize) }
     };
     let (url, rest) = (number()?, number()?);
-    Ok((url, rest, bytes.len() - left.len()))
+    Ok(Lengths { head: bytes.len() - left.len(), url, rest })
+}
+
+impl Lengths {
+    fn all(self) -> usize {
+        self.head + self.url + self.rest
+    }
+
+    /// The request of the text that begins these bytes.
+    fn request(self, bytes: &[u8]) -> Result<Request, NoText> {
+        let text = bytes.get(4..self.all()).ok_or(NoText)?;
+        if bytes[..4] != (xxh3_64(text) as u32).to_le_bytes() {
+            return Err(NoText);
+        }
+        let (url, rest) = bytes[self.head..self.all()].split_at(self.url);
+        let url = std::str::from_utf8(url).map_err(|_| NoText)?;
+        payload::decode(url.to_owned(), rest).map_err(|_| NoText)
+    }
 }
 
 /// The request whose text begins these bytes, and how many it takes.
 pub(crate) fn parse(bytes: &[u8]) -> Result<(Request, usize), NoText> {
-    let (url_len, rest_len, head) = lengths(bytes)?;
-    let end = head + url_len + rest_len;
-    let text = bytes.get(4..end).ok_or(NoText)?;
-    if bytes[..4] != (xxh3_64(text) as u32).to_le_bytes() {
-        return Err(NoText);
-    }
-    let url = std::str::from_utf8(&bytes[head..head + url_len]).map_err(|_| NoText)?;
-    let request = payload::decode(url.to_owned(), &bytes[head + url_len..end]).map_err(|_| NoText)?;
-    Ok((request, end))
+    let lengths = lengths(bytes)?;
+    Ok((lengths.request(bytes)?, lengths.all()))
 }
 
 #[cfg(test)]

@@ -149,7 +149,7 @@ impl Inner {
                 work.save(session, self.slot()).await.map_err(only)?;
                 session.commit().await.map_err(only)?;
                 if work.has_news() {
-                    self.tell(work.crawl.id);
+                    self.tell(work.crawl.id).await;
                 }
                 continue;
             }
@@ -160,7 +160,7 @@ impl Inner {
             return match session.commit().await {
                 Ok(()) => {
                     if work.has_news() {
-                        self.tell(work.crawl.id);
+                        self.tell(work.crawl.id).await;
                     }
                     Ok(answer)
                 }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
+use tokio::task::JoinHandle;
 use trapline_core::{Candidate, Timestamp};
 use trapline_frontier::{
     Admission, Claimed, CrawlChange, CrawlReport, ErrorKind, NewCrawl, Page, Query, Recovered, Rows, Scan,
@@ -56,9 +57,16 @@ pub(super) struct Inner {
     found: Mutex<BTreeMap<i64, Recovered>>,
     wakeups: Wakeups,
     clock: Clock,
-    /// When others were last told of news of a crawl, or will be.
-    told: Mutex<BTreeMap<i64, Instant>>,
+    /// When others were last told of news of a crawl.
+    told: Mutex<BTreeMap<i64, Told>>,
     dice: AtomicU64,
+}
+
+/// When others were told of news.
+struct Told {
+    at: Instant,
+    /// They will be told again.
+    later: Option<JoinHandle<()>>,
 }
 
 impl PostgresStore {
@@ -163,6 +171,16 @@ impl Store for PostgresStore {
         .await
     }
 
+    /// Everything answered is safe already; but others may still have to be told of it.
+    async fn flush(&self) -> Result<(), StoreError> {
+        let later: Vec<_> =
+            lock(&self.inner.told).values_mut().filter_map(|told| told.later.take()).collect();
+        for telling in later {
+            let _ = telling.await;
+        }
+        Ok(())
+    }
+
     async fn now(&self) -> Result<Option<Timestamp>, StoreError> {
         self.inner.clock.now().await.map(Some)
     }
@@ -218,29 +236,37 @@ impl Inner {
         (self.dice() % SLOTS.unsigned_abs()) as i64
     }
 
-    /// Tells those who wait that a crawl has something new, soon: several in a row are told of once.
-    pub(super) fn tell(self: &Arc<Self>, crawl: i64) {
-        let now = Instant::now();
-        let at = {
+    /// Tells those who wait that a crawl has something new: now, or a moment later if they were told just now.
+    pub(super) async fn tell(self: &Arc<Self>, crawl: i64) {
+        let (now, inner) = (Instant::now(), Arc::clone(self));
+        {
             let mut told = lock(&self.told);
-            let last = told.get(&crawl).copied();
-            if last.is_some_and(|last| last > now) {
-                // It will be told of what is new by then.
+            let last = told.get(&crawl);
+            if let Some(last) = last.filter(|last| now < last.at + BETWEEN) {
+                if last.later.as_ref().is_some_and(|later| !later.is_finished()) {
+                    // They will be told of what is new by then.
+                    return;
+                }
+                let at = last.at + BETWEEN;
+                let later = self.pool.spawn(async move {
+                    tokio::time::sleep_until(at.into()).await;
+                    lock(&inner.told).insert(crawl, Told { at: Instant::now(), later: None });
+                    inner.notify(crawl).await;
+                });
+                let at = last.at;
+                told.insert(crawl, Told { at, later: Some(later) });
                 return;
             }
-            let at = last.map_or(now, |last| (last + BETWEEN).max(now));
-            told.insert(crawl, at + Duration::from_nanos(1));
-            at
-        };
-        let inner = Arc::clone(self);
-        self.pool.spawn(async move {
-            tokio::time::sleep_until(at.into()).await;
-            lock(&inner.told).insert(crawl, Instant::now());
-            if let Ok(client) = inner.pool.client().await {
-                // Who is not told looks by itself after a while.
-                let _ = client.execute("SELECT pg_notify(current_schema(), $1)", &[&crawl.to_string()]).await;
-            }
-        });
+            told.insert(crawl, Told { at: now, later: None });
+        }
+        self.notify(crawl).await;
+    }
+
+    /// Who is not told looks by itself after a while, so nothing is made of it if that fails.
+    async fn notify(&self, crawl: i64) {
+        if let Ok(client) = self.pool.client().await {
+            let _ = client.execute("SELECT pg_notify(current_schema(), $1)", &[&crawl.to_string()]).await;
+        }
     }
 
     /// The number of a crawl; None if there is none.

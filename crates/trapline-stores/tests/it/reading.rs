@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use trapline_core::{Request, Timestamp};
-use trapline_frontier::{CrawlChange, ErrorKind, Frontier, Pattern, Query, Rows, Scan, UrlState};
+use trapline_frontier::{
+    CrawlChange, ErrorKind, Frontier, Outcome, Pattern, Query, Rows, Scan, Settlement, UrlState,
+};
 use trapline_stores::DiskStore;
 
 use crate::disk::SMALL;
@@ -73,7 +75,8 @@ fn every_read_of_an_opening_may_fail() {
     assert!(refused > reads, "{refused} of {}", 2 * reads);
 }
 
-/// Whoever claims what cannot be read is told; the lease ends by itself, and the URL comes again.
+/// Whoever claims nothing but what cannot be read is told; the lease ends by itself, and the URL comes again. Lists show
+/// what is in memory.
 #[test]
 fn a_claim_that_cannot_be_read_costs_one_lease() {
     let files = SimFiles::default();
@@ -88,7 +91,11 @@ fn a_claim_that_cannot_be_read_costs_one_lease() {
         "disk store: cannot claim: reading simulated/0000000001.segment failed (simulated failure to read); the rest of the \
          store is not harmed: look after the disk, and see what `verify` says (docs/manual/disk.md)"
     );
-    let error = pollster::block_on(crawl.scan(at(0), &urls())).expect_err("it cannot be read");
+    let rows = pollster::block_on(crawl.scan(at(0), &urls())).expect("it is listed").rows;
+    let Rows::Urls(rows) = rows else { panic!("{rows:?}") };
+    assert!(rows.len() == 3 && rows.iter().all(|row| row.request.is_none() && row.key.is_some()), "{rows:?}");
+    let error =
+        pollster::block_on(crawl.scan(at(0), &Scan::new(Query::Records))).expect_err("it is incomplete");
     assert!(
         error.to_string().starts_with("disk store: cannot scan: reading simulated/0000000001.segment"),
         "{error}"
@@ -102,6 +109,73 @@ fn a_claim_that_cannot_be_read_costs_one_lease() {
     let leases = pollster::block_on(crawl.claim(later, 9)).expect("it goes on").leases;
     assert_eq!(leases.len(), 3);
     assert!(leases.iter().all(|lease| lease.delivery == 2 && !lease.request.url.is_empty()));
+}
+
+/// One that cannot be read is left to its deadline, and the others of its claim are given out.
+#[test]
+fn a_request_that_cannot_be_read_holds_up_no_other() {
+    let files = SimFiles::default();
+    let (_store, crawl) = open(&files);
+    let page = |number| Request::get(format!("http://{number}.example/"));
+    pollster::block_on(crawl.admit(at(0), (0..3).map(page))).expect("it is admitted");
+    // The first is opening the segment.
+    files.set_read_fault(Some((3, false)));
+    let leases = pollster::block_on(crawl.claim(at(0), 9)).expect("two can be read").leases;
+    let claimed: Vec<_> = leases.iter().map(|lease| lease.request.url.as_str()).collect();
+    assert_eq!(claimed, ["http://0.example/", "http://2.example/"]);
+    let leased = pollster::block_on(crawl.stats(at(0))).expect("it counts").urls_in(UrlState::Leased);
+    assert_eq!(leased, 3);
+    let done = leases.iter().map(|lease| Settlement::new(lease.id, Outcome::done())).collect();
+    pollster::block_on(crawl.settle(at(0), done)).expect("they are settled");
+    let later = at(0) + Duration::from_secs(60);
+    let leases = pollster::block_on(crawl.claim(later, 9)).expect("it comes again").leases;
+    let claimed: Vec<_> = leases.iter().map(|lease| (lease.request.url.as_str(), lease.delivery)).collect();
+    assert_eq!(claimed, [("http://1.example/", 2)]);
+}
+
+/// What is damaged stays so: the URL is dead, for a reason that says where its request was. It still is when the store is
+/// opened again, even if the segment was put back as it had been.
+#[test]
+fn a_damaged_request_becomes_a_dead_letter_that_says_where_it_was() {
+    const SEGMENT: &str = "0000000001.segment";
+    let files = SimFiles::default();
+    let (store, crawl) = open(&files);
+    let page = |number| Request::get(format!("http://{number}.example/"));
+    pollster::block_on(crawl.admit(at(0), (0..3).map(page))).expect("it is admitted");
+    let mut found = 0;
+    files.change(SEGMENT, |bytes| {
+        let url = b"http://1.example/";
+        found = bytes.windows(url.len()).position(|window| window == url).expect("it is in the log");
+    });
+    let flip = || files.change(SEGMENT, |bytes| bytes[found + 7] ^= 1);
+    flip();
+    // Before it are its check and two lengths.
+    let begin = found - 6;
+    let claimed = pollster::block_on(crawl.claim(at(1), 9)).expect("two can be read");
+    let urls_of: Vec<_> = claimed.leases.iter().map(|lease| lease.request.url.as_str()).collect();
+    assert_eq!(urls_of, ["http://0.example/", "http://2.example/"]);
+    assert_eq!(claimed.next, Some(at(1)), "its queue may have others");
+    let check = |crawl: &Frontier, url: &str| {
+        let page = pollster::block_on(crawl.scan(at(2), &Scan::new(Query::Dead))).expect("they are listed");
+        let Rows::Dead(dead) = page.rows else { panic!("{:?}", page.rows) };
+        let [letter] = &dead[..] else { panic!("{dead:?}") };
+        assert_eq!((&*letter.key, letter.request.url.as_str(), letter.at), ("1.example", url, at(1)));
+        assert_eq!(
+            letter.reason,
+            format!(
+                "its request cannot be read: reading simulated/{SEGMENT} failed (the request at byte {begin} is damaged)"
+            )
+        );
+        let page = pollster::block_on(crawl.scan(at(2), &urls())).expect("they are listed");
+        let Rows::Urls(rows) = page.rows else { panic!("{:?}", page.rows) };
+        let dead: Vec<_> = rows.iter().filter(|row| row.state == UrlState::Dead).collect();
+        assert!(rows.len() == 3 && dead.len() == 1, "{rows:?}");
+        assert_eq!(dead[0].request.as_ref().map_or("", |request| request.url.as_str()), url);
+    };
+    check(&crawl, "");
+    store.abandon();
+    flip();
+    check(&open(&files).1, "http://1.example/");
 }
 
 fn urls() -> Scan {

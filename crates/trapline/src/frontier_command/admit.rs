@@ -85,7 +85,8 @@ impl Admit {
                 }
             }
         };
-        let admitted = admit();
+        let flush = || pollster::block_on(frontier.flush()).map_err(|error| error.to_string());
+        let admitted = admit().and_then(|()| flush());
         progress.finish_and_clear();
         tally.print(at.crawl, out);
         admitted.map_err(|error| {

@@ -90,7 +90,9 @@ impl SettleLeases {
                 ended = ended.and(settle(&frontier, &mut batch, out)?);
             }
         }
-        Ok(ended.and(settle(&frontier, &mut batch, out)?))
+        let ended = ended.and(settle(&frontier, &mut batch, out)?);
+        pollster::block_on(frontier.flush()).map_err(|error| error.to_string())?;
+        Ok(ended)
     }
 
     /// The arguments, as a line of input would say it.

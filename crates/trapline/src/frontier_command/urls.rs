@@ -74,7 +74,9 @@ impl ShowUrl {
 fn row(url: &UrlReport, asked: Option<&str>) -> Row {
     let known = url.request.as_ref().map(|request| request.url.as_str());
     let mut row = vec![("url", json!(known.or(asked))), ("state", json!(url.state.to_string()))];
-    let Some(request) = &url.request else { return row };
+    if url.state == UrlState::Unknown {
+        return row;
+    }
     row.extend([
         ("key", json!(url.key.as_deref())),
         ("class", json!(url.class)),
@@ -83,7 +85,7 @@ fn row(url: &UrlReport, asked: Option<&str>) -> Row {
         ("due", listing::time(url.due)),
         ("page", url.page.as_deref().map_or(Value::Null, page)),
     ]);
-    row.extend(request::write(request));
+    row.extend(url.request.iter().flat_map(|request| request::write(request)));
     row
 }
 

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint};
 use prost::{Message, Oneof};
 use trapline_core::{Candidate, Identity, Request, Terms, Timestamp};
 use trapline_frontier::{Admission, NoteWrite, Outcome, Settled, Settlement, Steer, Visit, Want};
@@ -126,11 +127,46 @@ pub(crate) fn settle(
     }
     let texts = bytes.len() - begin;
     let links = (columns.len > 0).then(|| columns.finish());
-    let batch = batch.iter().map(SettlementMessage::without_links).collect();
-    let message = SettleMessage { crawl: crawl.to_owned(), now: now.as_millis(), batch, links, link_counts };
-    put(bytes, Verb::Settle(message));
+    // Messages one after the other are one message. The batch is put between what comes before it and after it, one by one.
+    let mut message = Vec::with_capacity(HEAD + batch.len() * SETTLED);
+    let before = SettleMessage { crawl: crawl.to_owned(), now: now.as_millis(), ..SettleMessage::default() };
+    before.encode(&mut message).expect("a vector has room for everything");
+    for settlement in batch {
+        put_settlement(&mut message, settlement);
+    }
+    let after = SettleMessage { links, link_counts, ..SettleMessage::default() };
+    after.encode(&mut message).expect("a vector has room for everything");
+    encode_key(SETTLE_TAG, WireType::LengthDelimited, bytes);
+    encode_varint(message.len() as u64, bytes);
+    bytes.extend_from_slice(&message);
     texts
 }
+
+/// Appends a settlement to a [`SettleMessage`]. Most of them say only that it is done: these are put there directly.
+fn put_settlement(bytes: &mut Vec<u8>, settlement: &Settlement) {
+    let Settlement { lease, outcome, delay, links: _, notes } = settlement;
+    let is_plain = match outcome {
+        Outcome::Done { visit, next } => next.is_none() && *visit == Visit::default(),
+        _ => false,
+    };
+    if is_plain && delay.is_none() && notes.is_empty() && lease.0 > 0 {
+        encode_key(BATCH_TAG, WireType::LengthDelimited, bytes);
+        bytes.push((1 + encoded_len_varint(lease.0) + DONE.len()) as u8);
+        encode_key(1, WireType::Varint, bytes);
+        encode_varint(lease.0, bytes);
+        bytes.extend_from_slice(&DONE);
+    } else {
+        prost::encoding::message::encode(BATCH_TAG, &SettlementMessage::without_links(settlement), bytes);
+    }
+}
+
+/// The tags of a settle verb in [`Verb`], and of a settlement in [`SettleMessage`].
+const SETTLE_TAG: u32 = 3;
+const BATCH_TAG: u32 = 3;
+/// An outcome that is done without anything more: its tag, and no bytes.
+const DONE: [u8; 2] = [2 << 3 | WireType::LengthDelimited as u8, 0];
+/// Most settlements take no more bytes.
+const SETTLED: usize = 16;
 
 /// Appends a claim.
 pub(crate) fn claim(bytes: &mut Vec<u8>, crawl: Option<&str>, now: Timestamp, want: &Want) {
@@ -433,7 +469,9 @@ mod tests {
 
     #[test]
     fn settlements_come_back_as_they_were_but_for_links_left_out() {
-        let batch = settlements::samples();
+        let mut batch = settlements::samples();
+        let plain = [1, 127, 128, u64::MAX].map(|lease| Settlement::new(LeaseId(lease), Outcome::done()));
+        batch.extend(plain);
         let answer = |settlement: &Settlement| match settlement.lease {
             LeaseId(0) => Settled { answer: Answer::Stale, links: Vec::new() },
             _ => Settled { answer: Answer::Done, links: answers(settlement.links.len()) },
@@ -451,6 +489,8 @@ mod tests {
                 settlement.links =
                     links.filter(|(_, a)| which.has(a)).map(|(link, _)| link.clone()).collect();
             }
+            let body = Body::decode(&bytes[texts..]).unwrap();
+            assert!(body.encode_to_vec() == bytes[texts..], "it is written as messages are");
             let command = read(&bytes[texts..], &bytes[..texts]).unwrap();
             assert_eq!(command, Command::Settle { crawl: "c".to_owned(), now: NOW, batch: expected });
         }
