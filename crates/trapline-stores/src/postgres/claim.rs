@@ -184,13 +184,13 @@ static NAMED_QUEUES: LazyLock<String> = LazyLock::new(|| {
 });
 
 /// The limits and offsets keep the planner from turning these look-ups round: they are by key, whatever it guesses.
-const HEADS: &str = "SELECT p.*, u.cost, u.url, u.rest, g.visits, g.page \
+const HEADS: &str = "SELECT p.*, u.identity, u.nth, u.cost, u.url, u.rest, g.visits, g.page \
      FROM unnest($2::int8[], $3::int8[], $4::int8[], $5::int8[], $6::int8[]) AS h (queue, most, class, band, place) \
      CROSS JOIN LATERAL (SELECT * FROM pending p WHERE p.queue = h.queue \
        AND (p.class, p.band, p.place) >= (h.class, h.band, h.place) \
        ORDER BY p.class, p.band, p.place, p.tie, p.rank LIMIT h.most) AS p \
-     CROSS JOIN LATERAL (SELECT u.cost, u.url, u.rest FROM urls u \
-       WHERE u.crawl = $1 AND u.identity = p.identity AND u.nth = p.nth LIMIT 1) AS u \
+     CROSS JOIN LATERAL (SELECT u.identity, u.nth, u.cost, u.url, u.rest FROM urls u \
+       WHERE u.crawl = $1 AND u.entry = p.entry LIMIT 1) AS u \
      LEFT JOIN LATERAL (SELECT g.visits, g.page FROM pages g WHERE g.crawl = $1 AND g.entry = p.entry LIMIT 1) AS g ON true";
 
 impl Work {

@@ -50,12 +50,19 @@ pub(super) const ENTRY: &str = "u.identity, u.nth, u.entry, u.queue, u.class, u.
      LEFT JOIN LATERAL (SELECT * FROM disregarded r WHERE r.crawl = u.crawl AND r.entry = u.entry LIMIT 1) AS r ON true \
      LEFT JOIN LATERAL (SELECT * FROM pages g WHERE g.crawl = u.crawl AND g.entry = u.entry LIMIT 1) AS g ON true";
 
+/// The same, found in the seen table.
+fn entry_by_seen() -> String {
+    ENTRY.replace(
+        "FROM urls u ",
+        "FROM seen s CROSS JOIN LATERAL (SELECT * FROM urls u WHERE u.crawl = s.crawl AND u.entry = s.entry LIMIT 1) AS u ",
+    )
+}
+
 static ENTRIES_BY_NUMBER: LazyLock<String> =
     LazyLock::new(|| format!("SELECT {ENTRY} WHERE u.crawl = $1 AND u.entry = ANY($2)"));
 
-static ENTRIES_BY_IDENTITY: LazyLock<String> = LazyLock::new(|| {
-    format!("SELECT {ENTRY} WHERE u.crawl = $1 AND u.identity = ANY($2) ORDER BY u.nth DESC")
-});
+static ENTRIES_BY_IDENTITY: LazyLock<String> =
+    LazyLock::new(|| format!("SELECT {} WHERE s.crawl = $1 AND s.identity = ANY($2)", entry_by_seen()));
 
 impl Work {
     /// The numbers of queues by their keys; those that are not there are made if `make` says so.
@@ -196,8 +203,8 @@ impl Work {
             return Ok(Vec::new());
         }
         let keys: Vec<Key> = identities.iter().copied().map(Key).collect();
-        let sql = "SELECT u.identity, u.queue FROM unnest($2::uuid[]) AS wanted (identity) CROSS JOIN LATERAL \
-                   (SELECT u.identity, u.queue FROM urls u WHERE u.crawl = $1 AND u.identity = wanted.identity OFFSET 0) AS u";
+        let sql = "SELECT s.identity, s.queue FROM unnest($2::uuid[]) AS wanted (identity) CROSS JOIN LATERAL \
+                   (SELECT s.identity, s.queue FROM seen s WHERE s.crawl = $1 AND s.identity = wanted.identity OFFSET 0) AS s";
         let rows = session.rows(sql, &[&self.crawl.id, &keys]).await?;
         rows.iter().map(|row| Ok((row.try_get::<_, Key>(0)?.0, row.try_get(1)?))).collect()
     }

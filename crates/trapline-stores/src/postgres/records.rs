@@ -143,9 +143,9 @@ impl Work {
             let record = self.url_record(row)?;
             found.insert(row.try_get::<_, i64>("entry")?, record);
         }
-        let sql = "SELECT u.entry, (SELECT count(*) FROM urls o WHERE o.crawl = $1 AND o.identity = u.identity) FROM urls u \
-                   WHERE u.crawl = $1 AND u.entry = ANY($2) AND (u.nth > 0 OR EXISTS \
-                   (SELECT 1 FROM urls o WHERE o.crawl = $1 AND o.identity = u.identity AND o.nth <> u.nth))";
+        let sql = "SELECT u.entry, n.entries FROM urls u CROSS JOIN LATERAL \
+                   (SELECT count(*) AS entries FROM seen s WHERE s.crawl = $1 AND s.identity = u.identity) AS n \
+                   WHERE u.crawl = $1 AND u.entry = ANY($2) AND n.entries > 1";
         for row in session.rows(sql, &[&self.crawl.id, &entries]).await? {
             if let Some(record) = found.get_mut(&row.try_get::<_, i64>(0)?) {
                 record.entries = small(row.try_get(1)?);

@@ -49,8 +49,6 @@ struct Urls {
 struct Placed {
     entry: Vec<i64>,
     queue: Vec<i64>,
-    identity: Vec<Key>,
-    nth: Vec<i64>,
     class: Vec<i64>,
     band: Vec<i64>,
     place: Vec<i64>,
@@ -69,8 +67,6 @@ impl Placed {
     fn push(&mut self, entry: &Entry) {
         self.entry.push(entry.id);
         self.queue.push(entry.queue);
-        self.identity.push(Key(entry.identity));
-        self.nth.push(entry.nth);
         self.class.push(entry.class.into());
         self.band.push(entry.spot.band);
         self.place.push(entry.spot.place);
@@ -85,8 +81,6 @@ impl Placed {
 struct Ended {
     entry: Vec<i64>,
     queue: Vec<i64>,
-    identity: Vec<Key>,
-    nth: Vec<i64>,
     reason: Vec<Vec<u8>>,
     at: Vec<i64>,
     rank: Vec<i64>,
@@ -96,8 +90,6 @@ impl Ended {
     fn push(&mut self, entry: &Entry, reason: &[u8]) {
         self.entry.push(entry.id);
         self.queue.push(entry.queue);
-        self.identity.push(Key(entry.identity));
-        self.nth.push(entry.nth);
         self.reason.push(reason.to_vec());
     }
 }
@@ -120,7 +112,7 @@ struct Changes {
     gone: Vec<i64>,
     gone_identities: Vec<Key>,
     urls: Urls,
-    classes: (Vec<Key>, Vec<i64>, Vec<i64>),
+    classes: (Vec<i64>, Vec<i64>),
     pending: Placed,
     waiting: Placed,
     leased: Placed,
@@ -177,9 +169,8 @@ impl Changes {
             return;
         }
         if stored.class != entry.class {
-            self.classes.0.push(Key(entry.identity));
-            self.classes.1.push(entry.nth);
-            self.classes.2.push(entry.class.into());
+            self.classes.0.push(entry.id);
+            self.classes.1.push(entry.class.into());
         }
         let changed = stored.visits != entry.visits || stored.page != entry.page;
         if changed || entry.needs_page() != stored.has_page {
@@ -267,8 +258,15 @@ impl Work {
         }
         put(
             !gone.is_empty(),
-            "DELETE FROM urls WHERE crawl = $1 AND identity = ANY($2) AND entry = ANY($3)",
+            "DELETE FROM seen WHERE crawl = $1 AND identity = ANY($2) AND entry = ANY($3)",
             vec![crawl, &gone_identities, &gone],
+        );
+        put(!gone.is_empty(), "DELETE FROM urls WHERE crawl = $1 AND entry = ANY($2)", vec![crawl, &gone]);
+        put(
+            !urls.entry.is_empty(),
+            "INSERT INTO seen (crawl, identity, nth, entry, queue) \
+             SELECT $1::int8, new.* FROM unnest($2::uuid[], $3::int8[], $4::int8[], $5::int8[]) AS new ORDER BY 2",
+            vec![crawl, &urls.identity, &urls.nth, &urls.entry, &urls.queue],
         );
         put(
             !urls.entry.is_empty(),
@@ -289,21 +287,19 @@ impl Work {
         );
         put(
             !classes.0.is_empty(),
-            "UPDATE urls u SET class = new.class FROM unnest($2::uuid[], $3::int8[], $4::int8[]) AS new (identity, nth, class) \
-             WHERE u.crawl = $1 AND u.identity = new.identity AND u.nth = new.nth",
-            vec![crawl, &classes.0, &classes.1, &classes.2],
+            "UPDATE urls u SET class = new.class FROM unnest($2::int8[], $3::int8[]) AS new (entry, class) \
+             WHERE u.crawl = $1 AND u.entry = new.entry",
+            vec![crawl, &classes.0, &classes.1],
         );
         put(
             !pending.entry.is_empty(),
-            "INSERT INTO pending (crawl, entry, queue, identity, nth, class, band, place, tie, rank, expiries, retries) \
-             SELECT $1::int8, new.* FROM unnest($2::int8[], $3::int8[], $4::uuid[], $5::int8[], $6::int8[], $7::int8[], $8::int8[], \
-             $9::bytea[], $10::int8[], $11::int8[], $12::int8[]) AS new",
+            "INSERT INTO pending (crawl, entry, queue, class, band, place, tie, rank, expiries, retries) \
+             SELECT $1::int8, new.* FROM unnest($2::int8[], $3::int8[], $4::int8[], $5::int8[], $6::int8[], $7::bytea[], \
+             $8::int8[], $9::int8[], $10::int8[]) AS new",
             vec![
                 crawl,
                 &pending.entry,
                 &pending.queue,
-                &pending.identity,
-                &pending.nth,
                 &pending.class,
                 &pending.band,
                 &pending.place,
@@ -315,15 +311,13 @@ impl Work {
         );
         put(
             !waiting.entry.is_empty(),
-            "INSERT INTO waiting (crawl, entry, queue, identity, nth, kind, due_at, due_rank, rank, expiries, retries) \
-             SELECT $1::int8, new.* FROM unnest($2::int8[], $3::int8[], $4::uuid[], $5::int8[], $6::int8[], $7::int8[], $8::int8[], \
-             $9::int8[], $10::int8[], $11::int8[]) AS new",
+            "INSERT INTO waiting (crawl, entry, queue, kind, due_at, due_rank, rank, expiries, retries) \
+             SELECT $1::int8, new.* FROM unnest($2::int8[], $3::int8[], $4::int8[], $5::int8[], $6::int8[], $7::int8[], \
+             $8::int8[], $9::int8[]) AS new",
             vec![
                 crawl,
                 &waiting.entry,
                 &waiting.queue,
-                &waiting.identity,
-                &waiting.nth,
                 &waiting.number,
                 &waiting.at,
                 &waiting.at_rank,
@@ -334,17 +328,14 @@ impl Work {
         );
         put(
             !leased.entry.is_empty(),
-            "INSERT INTO leases (crawl, id, entry, queue, identity, nth, granted, deadline, deadline_rank, band, place, tie, \
-             rank, expiries, retries) SELECT $1::int8, new.* FROM unnest($2::int8[], $3::int8[], $4::int8[], $5::uuid[], \
-             $6::int8[], $7::int8[], $8::int8[], $9::int8[], $10::int8[], $11::int8[], $12::bytea[], $13::int8[], \
-             $14::int8[], $15::int8[]) AS new",
+            "INSERT INTO leases (crawl, id, entry, queue, granted, deadline, deadline_rank, band, place, tie, rank, expiries, \
+             retries) SELECT $1::int8, new.* FROM unnest($2::int8[], $3::int8[], $4::int8[], $5::int8[], $6::int8[], \
+             $7::int8[], $8::int8[], $9::int8[], $10::bytea[], $11::int8[], $12::int8[], $13::int8[]) AS new",
             vec![
                 crawl,
                 &leased.number,
                 &leased.entry,
                 &leased.queue,
-                &leased.identity,
-                &leased.nth,
                 &leased.granted,
                 &leased.at,
                 &leased.at_rank,
@@ -358,18 +349,9 @@ impl Work {
         );
         put(
             !dead.entry.is_empty(),
-            "INSERT INTO dead (crawl, entry, queue, identity, nth, reason, at, rank) SELECT $1::int8, new.* FROM \
-             unnest($2::int8[], $3::int8[], $4::uuid[], $5::int8[], $6::bytea[], $7::int8[], $8::int8[]) AS new",
-            vec![
-                crawl,
-                &dead.entry,
-                &dead.queue,
-                &dead.identity,
-                &dead.nth,
-                &dead.reason,
-                &dead.at,
-                &dead.rank,
-            ],
+            "INSERT INTO dead (crawl, entry, queue, reason, at, rank) SELECT $1::int8, new.* \
+             FROM unnest($2::int8[], $3::int8[], $4::bytea[], $5::int8[], $6::int8[]) AS new",
+            vec![crawl, &dead.entry, &dead.queue, &dead.reason, &dead.at, &dead.rank],
         );
         put(
             !disregarded.entry.is_empty(),

@@ -87,7 +87,9 @@ macro_rules! entries {
     };
 }
 
-static URLS_LISTED: LazyLock<String> = entries!("u.crawl = $1 AND u.identity = ANY($2)");
+static URLS_LISTED: LazyLock<String> = entries!(
+    "u.crawl = $1 AND u.entry = ANY(ARRAY(SELECT s.entry FROM seen s WHERE s.crawl = $1 AND s.identity = ANY($2)))"
+);
 pub(super) static URLS_OF_ENTRIES: LazyLock<String> = entries!("u.crawl = $1 AND u.entry = ANY($2)");
 static URLS_FROM: LazyLock<String> = entries!("u.crawl = $1 AND u.entry >= $2 ORDER BY u.entry LIMIT $3");
 static URLS_OF_QUEUE: LazyLock<String> = entries!("u.queue = $1 AND u.entry >= $2 ORDER BY u.entry LIMIT $3");
@@ -167,7 +169,7 @@ impl Work {
             }
             Query::Leases => {
                 let sql = "SELECT l.id, q.key, u.url, u.rest, l.granted, l.deadline, l.expiries FROM leases l \
-                     JOIN urls u ON u.crawl = l.crawl AND u.identity = l.identity AND u.nth = l.nth \
+                     JOIN urls u ON u.crawl = l.crawl AND u.entry = l.entry \
                      JOIN queues q ON q.id = l.queue WHERE l.crawl = $1 AND l.id >= $2 ORDER BY l.id LIMIT $3";
                 let rows = session.rows(sql, &[&self.crawl.id, &from, &limit.saturating_add(1)]).await?;
                 let mut leases = Vec::new();
@@ -189,8 +191,8 @@ impl Work {
                 Rows::Leases(leases)
             }
             Query::Dead => {
-                let sql = "SELECT d.entry, d.identity, q.key, u.url, u.rest, d.reason, d.at FROM dead d \
-                     JOIN urls u ON u.crawl = d.crawl AND u.identity = d.identity AND u.nth = d.nth \
+                let sql = "SELECT d.entry, u.identity, q.key, u.url, u.rest, d.reason, d.at FROM dead d \
+                     JOIN urls u ON u.crawl = d.crawl AND u.entry = d.entry \
                      JOIN queues q ON q.id = d.queue WHERE d.crawl = $1 AND d.entry >= $2 ORDER BY d.entry LIMIT $3";
                 let rows = session.rows(sql, &[&self.crawl.id, &from, &limit.saturating_add(1)]).await?;
                 let mut dead = Vec::new();

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use tokio_postgres::Row as Columns;
 use trapline_core::{Identity, KEY_BYTES_MAX};
 use trapline_frontier::{
     CrawlChange, CrawlState, DeadChange, DeadLetters, ErrorKind, QueueChange, SettingError, Settings, Steer,
@@ -116,21 +117,15 @@ impl Work {
 
     /// Forgets a queue's pending URLs.
     async fn purge(&mut self, session: &Session, id: i64) -> Result<Steered, Failure> {
-        let of_pending = "DELETE FROM pending WHERE queue = $1 RETURNING identity, nth, entry";
-        let of_waiting = "DELETE FROM waiting WHERE queue = $1 AND kind < 2 RETURNING identity, nth, entry";
+        let of_pending = "DELETE FROM pending WHERE queue = $1 RETURNING entry";
+        let of_waiting = "DELETE FROM waiting WHERE queue = $1 AND kind < 2 RETURNING entry";
         for sql in [of_pending, of_waiting] {
             let gone = session.rows(sql, &[&id]).await?;
             for gone in gone.chunks(CHUNK) {
-                let mut identities: Vec<Key> = Vec::with_capacity(gone.len());
-                let (mut nths, mut entries): (Vec<i64>, Vec<i64>) = (Vec::new(), Vec::new());
-                for row in gone {
-                    identities.push(row.try_get(0)?);
-                    nths.push(row.try_get(1)?);
-                    entries.push(row.try_get(2)?);
-                }
-                let urls = "DELETE FROM urls u USING unnest($2::uuid[], $3::int8[]) AS gone (identity, nth) \
-                            WHERE u.crawl = $1 AND u.identity = gone.identity AND u.nth = gone.nth";
-                session.execute(urls, &[&self.crawl.id, &identities, &nths]).await?;
+                let entries: Vec<i64> = gone.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>()?;
+                let urls = "DELETE FROM urls WHERE crawl = $1 AND entry = ANY($2) RETURNING identity, nth";
+                let gone = session.rows(urls, &[&self.crawl.id, &entries]).await?;
+                self.unsee(session, &gone).await?;
                 let pages = "DELETE FROM pages WHERE crawl = $1 AND entry = ANY($2)";
                 session.execute(pages, &[&self.crawl.id, &entries]).await?;
             }
@@ -143,11 +138,23 @@ impl Work {
         Ok(Steered { affected: pending.unsigned_abs(), job: None })
     }
 
+    /// Takes URLs out of the seen table: rows of their identities and numbers.
+    async fn unsee(&self, session: &Session, gone: &[Columns]) -> Result<(), Failure> {
+        let identities: Vec<Key> = gone.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>()?;
+        let nths: Vec<i64> = gone.iter().map(|row| row.try_get(1)).collect::<Result<_, _>>()?;
+        let sql = "DELETE FROM seen s USING unnest($2::uuid[], $3::int8[]) AS gone (identity, nth) \
+                   WHERE s.crawl = $1 AND s.identity = gone.identity AND s.nth = gone.nth";
+        session.execute(sql, &[&self.crawl.id, &identities, &nths]).await?;
+        Ok(())
+    }
+
     /// Forgets all of a queue's URLs.
     async fn delete(&mut self, session: &Session, id: i64) -> Result<Steered, Failure> {
-        let gone = session.rows("DELETE FROM urls WHERE queue = $1 RETURNING entry", &[&id]).await?;
+        let urls = "DELETE FROM urls WHERE queue = $1 RETURNING identity, nth, entry";
+        let gone = session.rows(urls, &[&id]).await?;
         for gone in gone.chunks(CHUNK) {
-            let entries: Vec<i64> = gone.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>()?;
+            self.unsee(session, gone).await?;
+            let entries: Vec<i64> = gone.iter().map(|row| row.try_get(2)).collect::<Result<_, _>>()?;
             for sql in [
                 "DELETE FROM pending WHERE crawl = $1 AND entry = ANY($2)",
                 "DELETE FROM waiting WHERE crawl = $1 AND entry = ANY($2)",

@@ -397,6 +397,7 @@ impl Inner {
             "notes",
             "jobs",
             "urls",
+            "seen",
             "turns",
             "queues",
             "groups",

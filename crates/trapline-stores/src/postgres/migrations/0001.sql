@@ -135,29 +135,38 @@ CREATE TABLE groups (
 CREATE UNIQUE INDEX groups_by_name ON groups (crawl, sha256(name));
 CREATE INDEX groups_to_wake ON groups (crawl, next_at) WHERE parked = 1;
 
--- The seen table: every URL that is known, with its request. Rows are added, and hardly ever changed.
-CREATE TABLE urls (
+-- The seen table: every URL that is known. Rows are added, and hardly ever changed.
+CREATE TABLE seen (
     crawl int8 NOT NULL,
     identity uuid NOT NULL,
     -- 0, unless `dont_filter` made an entry of its own.
     nth int8 NOT NULL,
     entry int8 NOT NULL,
     queue int8 NOT NULL,
-    class int8 NOT NULL,
-    cost int8 NOT NULL,
-    url bytea NOT NULL,
-    rest bytea NOT NULL,
     PRIMARY KEY (crawl, identity, nth)
 ) PARTITION BY HASH (identity);
 DO $$
 BEGIN
     FOR part IN 0..15 LOOP
         EXECUTE format(
-            'CREATE TABLE urls_%s PARTITION OF urls FOR VALUES WITH (MODULUS 16, REMAINDER %s)
+            'CREATE TABLE seen_%s PARTITION OF seen FOR VALUES WITH (MODULUS 16, REMAINDER %s)
              WITH (autovacuum_vacuum_insert_scale_factor = 0.5)', part, part);
     END LOOP;
 END $$;
-CREATE INDEX urls_by_entry ON urls (crawl, entry);
+
+-- The same URLs with their requests, in the order of their admission: those that are claimed together lie together.
+CREATE TABLE urls (
+    crawl int8 NOT NULL,
+    entry int8 NOT NULL,
+    queue int8 NOT NULL,
+    identity uuid NOT NULL,
+    nth int8 NOT NULL,
+    class int8 NOT NULL,
+    cost int8 NOT NULL,
+    url bytea NOT NULL,
+    rest bytea NOT NULL,
+    PRIMARY KEY (crawl, entry)
+) WITH (autovacuum_vacuum_insert_scale_factor = 0.5);
 CREATE INDEX urls_by_queue ON urls (queue, entry);
 
 -- Where a known URL is: in one of the next five, or done if it is in none.
@@ -165,8 +174,6 @@ CREATE TABLE pending (
     crawl int8 NOT NULL,
     entry int8 NOT NULL,
     queue int8 NOT NULL,
-    identity uuid NOT NULL,
-    nth int8 NOT NULL,
     -- Its place in its queue: by class, then what came back (band 0) before the rest.
     class int8 NOT NULL,
     band int8 NOT NULL,
@@ -184,8 +191,6 @@ CREATE TABLE waiting (
     crawl int8 NOT NULL,
     entry int8 NOT NULL,
     queue int8 NOT NULL,
-    identity uuid NOT NULL,
-    nth int8 NOT NULL,
     -- 0 a retry, 1 scheduled, 2 to be visited again.
     kind int8 NOT NULL,
     due_at int8 NOT NULL,
@@ -203,8 +208,6 @@ CREATE TABLE leases (
     crawl int8 NOT NULL,
     entry int8 NOT NULL,
     queue int8 NOT NULL,
-    identity uuid NOT NULL,
-    nth int8 NOT NULL,
     granted int8 NOT NULL,
     deadline int8 NOT NULL,
     deadline_rank int8 NOT NULL,
@@ -223,8 +226,6 @@ CREATE TABLE dead (
     crawl int8 NOT NULL,
     entry int8 NOT NULL,
     queue int8 NOT NULL,
-    identity uuid NOT NULL,
-    nth int8 NOT NULL,
     reason bytea NOT NULL,
     at int8 NOT NULL,
     rank int8 NOT NULL,
