@@ -108,7 +108,10 @@ impl Work {
             return Admission::Refused(Refusal::Finished);
         }
         if let Some(statement) = candidate.statement {
-            self.restate(candidate, statement, deferred);
+            match self.queue_here(&candidate.key) {
+                Some(queue) => self.restate(candidate, statement, queue, deferred),
+                None => self.again = true,
+            }
             return Admission::Restated;
         }
         if !candidate.dont_filter {
@@ -122,10 +125,18 @@ impl Work {
                 return Admission::Known;
             }
         }
-        if let Some(refusal) = self.refusal(candidate) {
+        if let Some(refusal) = self.general_refusal(candidate) {
             return Admission::Refused(refusal);
         }
-        let queue = self.by_key[&candidate.key];
+        let Some(queue) = self.queue_here(&candidate.key) else {
+            // It was known when it was looked for, and has been forgotten since.
+            self.again = true;
+            return Admission::Known;
+        };
+        let length = self.queue(queue).pending().unsigned_abs();
+        if self.crawl.settings.max_queue_length.is_some_and(|longest| length >= longest) {
+            return Admission::Refused(Refusal::QueueFull);
+        }
         self.take_terms(queue, &candidate.terms, false);
         let id = self.new_entry(candidate, queue);
         self.place_as_admitted(id, self.now);
@@ -144,16 +155,7 @@ impl Work {
         better
     }
 
-    /// Why a new URL is not to be taken.
-    fn refusal(&self, candidate: &Candidate) -> Option<Refusal> {
-        self.general_refusal(candidate).or_else(|| {
-            let longest = self.crawl.settings.max_queue_length?;
-            let length = self.queue(self.by_key[&candidate.key]).pending();
-            (length.unsigned_abs() >= longest).then_some(Refusal::QueueFull)
-        })
-    }
-
-    /// The same, whatever its queue.
+    /// Why a new URL is not to be taken, whatever its queue.
     fn general_refusal(&self, candidate: &Candidate) -> Option<Refusal> {
         let (settings, request) = (&self.crawl.settings, &candidate.request);
         if settings.admission == AdmissionGate::Blocked {
@@ -202,7 +204,7 @@ impl Work {
     }
 
     /// Takes over what a caller knows of a URL. All entries of the URL become one, and any lease of it ends.
-    fn restate(&mut self, candidate: &Candidate, statement: Statement, deferred: Option<i64>) {
+    fn restate(&mut self, candidate: &Candidate, statement: Statement, queue: i64, deferred: Option<i64>) {
         let mut touched = Vec::new();
         let (mut page, mut visits) = (None, 0);
         for id in self.by_identity.get(&candidate.identity).cloned().unwrap_or_default() {
@@ -212,7 +214,6 @@ impl Work {
             visits = visits.max(entry.visits);
             self.drop_entry(id);
         }
-        let queue = self.by_key[&candidate.key];
         self.take_terms(queue, &candidate.terms, false);
         let id = self.new_entry(candidate, queue);
         let entry = self.entry_mut(id);

@@ -40,7 +40,10 @@ pub(super) type Param<'a> = &'a (dyn ToSql + Sync);
 
 /// A connection.
 pub(super) struct Session {
-    client: Object,
+    /// None only while it is dropped.
+    client: Option<Object>,
+    /// Whether a transaction is under way. A connection that is dropped in the middle of one is not used again.
+    open: bool,
     /// The transaction's number, once it has one: to ask what became of it if the answer to its end is lost.
     pub(super) transaction: Option<String>,
     /// Whether the end of the transaction was asked for.
@@ -49,26 +52,30 @@ pub(super) struct Session {
 
 impl Session {
     pub(super) fn new(client: Object) -> Self {
-        Self { client, transaction: None, ending: false }
+        Self { client: Some(client), open: false, transaction: None, ending: false }
+    }
+
+    fn client(&self) -> &Object {
+        self.client.as_ref().expect("a session has its connection until it is dropped")
     }
 
     pub(super) async fn rows(&self, sql: &str, params: &[Param<'_>]) -> Result<Vec<Row>, Failure> {
-        let statement = self.client.prepare_cached(sql).await?;
-        Ok(self.client.query(&statement, params).await?)
+        let statement = self.client().prepare_cached(sql).await?;
+        Ok(self.client().query(&statement, params).await?)
     }
 
     pub(super) async fn execute(&self, sql: &str, params: &[Param<'_>]) -> Result<u64, Failure> {
-        let statement = self.client.prepare_cached(sql).await?;
-        Ok(self.client.execute(&statement, params).await?)
+        let statement = self.client().prepare_cached(sql).await?;
+        Ok(self.client().execute(&statement, params).await?)
     }
 
     /// Several statements one after the other, sent without waiting for the answers in between.
     pub(super) async fn execute_all(&self, statements: &[(&str, Vec<Param<'_>>)]) -> Result<(), Failure> {
         let mut prepared = Vec::with_capacity(statements.len());
         for (sql, params) in statements {
-            prepared.push((self.client.prepare_cached(sql).await?, params));
+            prepared.push((self.client().prepare_cached(sql).await?, params));
         }
-        let sent = prepared.iter().map(|(statement, params)| self.client.execute(statement, params));
+        let sent = prepared.iter().map(|(statement, params)| self.client().execute(statement, params));
         for answer in join_all(sent).await {
             answer?;
         }
@@ -77,18 +84,27 @@ impl Session {
 
     pub(super) async fn begin(&mut self) -> Result<(), Failure> {
         (self.transaction, self.ending) = (None, false);
-        Ok(self.client.batch_execute("BEGIN").await?)
+        self.open = true;
+        Ok(self.client().batch_execute("BEGIN").await?)
     }
 
     pub(super) async fn commit(&mut self) -> Result<(), Failure> {
         self.ending = true;
-        Ok(self.client.batch_execute("COMMIT").await?)
+        self.client().batch_execute("COMMIT").await?;
+        self.open = false;
+        Ok(())
     }
 
     /// Ends the transaction without effect. A connection on which that cannot be done is not used again.
-    pub(super) async fn roll_back(self) {
-        if self.client.batch_execute("ROLLBACK").await.is_err() {
-            drop(Object::take(self.client));
+    pub(super) async fn roll_back(mut self) {
+        self.open = self.client().batch_execute("ROLLBACK").await.is_err();
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        if let Some(client) = self.client.take().filter(|_| self.open) {
+            drop(Object::take(client));
         }
     }
 }

@@ -63,16 +63,15 @@ impl Inner {
             let done = self.try_perform(&mut session, attempted, crawl, now, verb, alone).await;
             let failure = match done {
                 Ok(answer) => return Ok(answer),
-                Err((failure, answer)) => {
-                    if let Some(answer) = answer
-                        && let Failure::Database(error) = &failure
-                        && is_retryable(error) == Retry::Reconnect
-                        && self.was_committed(&session).await?
-                    {
-                        return Ok(answer);
+                Err((Failure::Database(error), Some(answer))) if is_retryable(&error) == Retry::Reconnect => {
+                    match self.was_committed(&session).await {
+                        Ok(true) => return Ok(answer),
+                        Ok(false) => Failure::Database(error),
+                        // Whether it was done is not known, which is what callers are told.
+                        Err(_) => return Err(self.pool.trouble(attempted, &error)),
                     }
-                    failure
                 }
+                Err((failure, _)) => failure,
             };
             session.roll_back().await;
             failures += 1;
@@ -155,6 +154,9 @@ impl Inner {
             }
             work.check_limits();
             let answer = verb.run(&mut work, session).await.map_err(only)?;
+            if work.again {
+                return Err(only(Failure::Again));
+            }
             self.remember_turn(&work.crawl);
             work.save(session, self.slot()).await.map_err(only)?;
             return match session.commit().await {

@@ -33,6 +33,8 @@ pub(super) struct Work {
     pub(super) by_identity: BTreeMap<Identity, Vec<i64>>,
     /// Which entry each lease is of, among those that are here.
     pub(super) leases: BTreeMap<i64, i64>,
+    /// Something is not here that was to be: others have changed it meanwhile, and the step has to begin again.
+    pub(super) again: bool,
     /// URLs that are known, of which nobody needs to know more.
     pub(super) known: BTreeSet<Identity>,
     pub(super) notes: Vec<NoteWrite>,
@@ -75,6 +77,7 @@ impl Work {
             entries: BTreeMap::new(),
             by_identity: BTreeMap::new(),
             leases: BTreeMap::new(),
+            again: false,
             known: BTreeSet::new(),
             notes: Vec::new(),
             tally: Tally::default(),
@@ -111,6 +114,11 @@ impl Work {
 
     pub(super) fn entry_mut(&mut self, id: i64) -> &mut Entry {
         self.entries.get_mut(&id).expect("an entry that was loaded")
+    }
+
+    /// The queue of a key, if it is here.
+    pub(super) fn queue_here(&self, key: &Arc<str>) -> Option<i64> {
+        self.by_key.get(key).copied().filter(|id| self.queues.contains_key(id))
     }
 
     /// The newest entry of a URL.
