@@ -40,6 +40,8 @@ use clap::{Args, Subcommand};
 use crate::ended::{self, Ended, complain};
 use crate::{moment, output};
 use address::Address;
+#[cfg(test)]
+pub(crate) use import::round_trip;
 use output::Output;
 
 /// The note of a crawl that is being imported, in which it is written how far that has come.

@@ -9,6 +9,8 @@ mod mark;
 mod pages;
 mod progress;
 mod stop;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -131,13 +133,14 @@ impl CopyStore {
                 stays_paused: self.paused || self.leave_running,
                 leaves_running: self.leave_running,
                 anew: self.anew,
+                clock: &moment::now,
                 stop: &stop,
             };
             let done =
                 if self.verify_only { course.compare(&mut progress) } else { course.run(&mut progress) };
             progress.end();
             let outcome = done?;
-            show(&course, &outcome, self.verify_only, out);
+            show(&course, &outcome, out);
             if !outcome.compared.differences.is_empty() {
                 ended = Ended::WithComplaints;
             }
@@ -183,7 +186,7 @@ impl CopyStore {
     }
 }
 
-fn show(course: &Course<'_>, outcome: &Outcome, only_compared: bool, out: &mut Output) {
+fn show(course: &Course<'_>, outcome: &Outcome, out: &mut Output) {
     let compared = &outcome.compared;
     let differences: Value = if out.is_json() {
         compared.differences.iter().map(compare::Difference::value).collect()
@@ -200,7 +203,7 @@ fn show(course: &Course<'_>, outcome: &Outcome, only_compared: bool, out: &mut O
         ("queues", json!(compared.queues)),
         ("notes", json!(compared.notes)),
         ("leases_left_behind", json!(outcome.leased)),
-        ("passed_over", json!(outcome.was_there)),
+        ("done", json!(outcome.done)),
         ("state", json!(outcome.state)),
         ("differences", differences),
         ("and_more", json!(compared.and_more)),
@@ -217,7 +220,7 @@ fn show(course: &Course<'_>, outcome: &Outcome, only_compared: bool, out: &mut O
     if more > 0 {
         out.say(&format!("  … and {more} more, which --json lists"));
     }
-    for sentence in course.sentences(outcome, only_compared) {
+    for sentence in course.sentences(outcome) {
         out.say(&sentence);
     }
     out.flush();

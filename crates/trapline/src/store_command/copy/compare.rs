@@ -15,12 +15,11 @@ use trapline_frontier::{CrawlRecord, CrawlReport, Frontier, Record, Settings, Ur
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 use super::mark::COPY_NOTE;
-use super::pages;
+use super::pages::{self, QUEUES, URLS};
 use super::progress::Progress;
 use super::stop::Stop;
 use crate::frontier_command::IMPORT_NOTE;
 use crate::frontier_command::transfer::write;
-use crate::moment;
 
 /// How many sums there are.
 const SUMS: usize = 1 << 14;
@@ -30,10 +29,6 @@ const LOOKED_AT: usize = 64;
 
 /// So often both sides are read again to see whether a difference is still there.
 const CONFIRMATIONS: usize = 2;
-
-/// How many records are asked for at once, and how many where there are queues: those are put in order for each page.
-const URLS: usize = 1000;
-const QUEUES: usize = 50_000;
 
 /// What the other side does not have, or has otherwise.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -62,6 +57,9 @@ pub(super) struct Compared {
     pub(super) and_more: bool,
 }
 
+/// What time it is.
+pub(super) type Clock<'a> = &'a (dyn Fn() -> Timestamp + Sync);
+
 /// What is compared, and how.
 pub(super) struct Comparison<'a> {
     pub(super) from: &'a Frontier,
@@ -70,6 +68,7 @@ pub(super) struct Comparison<'a> {
     pub(super) now: Timestamp,
     /// Leases were out when the copy was made: in it they have come back, and in the original they may have expired since.
     pub(super) had_leases: bool,
+    pub(super) clock: Clock<'a>,
     pub(super) stop: &'a Stop,
 }
 
@@ -188,7 +187,7 @@ impl Comparison<'_> {
         let mut found: Option<Vec<Difference>> = None;
         for _ in 0..CONFIRMATIONS {
             progress.begin(self.from.crawl(), "looking at differences", 0, total);
-            let (one, two) = self.both(progress, moment::now(), |side, frontier, now, read| {
+            let (one, two) = self.both(progress, (self.clock)(), |side, frontier, now, read| {
                 side.kept(frontier, now, read, &differing)
             })?;
             let mut again = differences(&one, &two);
@@ -219,7 +218,7 @@ impl Comparison<'_> {
             let sides = [self.from, self.to].map(|frontier| scope.spawn(|| read(self, frontier, now, &done)));
             while !sides.iter().all(std::thread::ScopedJoinHandle::is_finished) {
                 progress.tell(done.load(Ordering::Relaxed));
-                std::thread::sleep(Duration::from_millis(5));
+                std::thread::sleep(Duration::from_millis(1));
             }
             let [one, two] = sides.map(|side| match side.join() {
                 Ok(read) => read,

@@ -9,25 +9,20 @@ use std::time::{Duration, Instant};
 
 use trapline_core::Timestamp;
 use trapline_frontier::{
-    CrawlChange, CrawlRecord, CrawlReport, CrawlState, ErrorKind, Frontier, NewCrawl, NoteWrite, Query,
-    Record, Rows, Scan, Stats, Steer, Store, StoreError,
+    CrawlChange, CrawlRecord, CrawlReport, CrawlState, ErrorKind, Frontier, NewCrawl, NoteWrite, Order,
+    Query, QueueRecord, Record, Rows, Scan, Stats, Steer, Store, StoreError,
 };
 
-use super::compare::{Compared, Comparison};
+use super::compare::{Clock, Compared, Comparison};
 use super::mark::{COPY_NOTE, Mark, Part, Print};
-use super::pages::{self, Pages};
+use super::pages::{self, Pages, QUEUES, URLS};
 use super::progress::Progress;
 use super::stop::Stop;
 use crate::frontier_command::IMPORT_NOTE;
-use crate::moment;
 use crate::output::plain;
 
-/// How many records are asked for at once, and how many queues: those are put in order for each page.
-const URLS: usize = 1000;
-const QUEUES: usize = 50_000;
-
 /// How much is restored at once, in records and, roughly, in bytes.
-const BATCH: usize = 1000;
+const BATCH: usize = if cfg!(test) { 3 } else { 1000 };
 const BATCH_BYTES: usize = 8 << 20;
 
 /// So often the URLs are gone through again if time that passed in the original has hidden some.
@@ -57,6 +52,7 @@ pub(super) struct Course<'a> {
     /// The original is not paused.
     pub(super) leaves_running: bool,
     pub(super) anew: bool,
+    pub(super) clock: Clock<'a>,
     pub(super) stop: &'a Stop,
 }
 
@@ -65,8 +61,8 @@ pub(super) struct Outcome {
     pub(super) compared: Compared,
     /// How many URLs were leased in the original: they are pending in the copy.
     pub(super) leased: u64,
-    /// It had been copied before.
-    pub(super) was_there: bool,
+    /// What was done: `copied`, `compared`, or `there already`.
+    pub(super) done: &'static str,
     /// The copy's state.
     pub(super) state: String,
     /// The original was paused for it.
@@ -95,14 +91,15 @@ impl Course<'_> {
                 self.to
             ));
         };
-        let now = moment::now();
+        let now = (self.clock)();
         let leased = Print::of(&stats(&from, now)?).leased;
         let mark = mark_of(&to)?.and_then(|bytes| Mark::read(&bytes));
         let had_leases = leased > 0 || mark.is_some_and(|mark| mark.print.leased > 0);
-        let comparison = Comparison { from: &from, to: &to, now, had_leases, stop: self.stop };
+        let comparison =
+            Comparison { from: &from, to: &to, now, had_leases, clock: self.clock, stop: self.stop };
         let compared = comparison.run(progress)?;
         let state = report(&to, now)?.state.to_string();
-        Ok(Outcome { compared, leased, was_there: true, state, was_paused: false })
+        Ok(Outcome { compared, leased, done: "compared", state, was_paused: false })
     }
 
     /// Copies, goes on copying, or finds that there is nothing left to copy.
@@ -158,12 +155,13 @@ impl Course<'_> {
         let mut compared = Compared { urls: mark.print.urls, ..Compared::default() };
         if mark.part == Part::Copied {
             let had_leases = mark.print.leased > 0;
-            let comparison = Comparison { from, to, now: mark.now, had_leases, stop: self.stop };
+            let comparison =
+                Comparison { from, to, now: mark.now, had_leases, clock: self.clock, stop: self.stop };
             compared = comparison.run(progress)?;
             // A crawl that was used while it was copied cannot be the same, and whoever wanted that has been told.
             if compared.differences.is_empty() || self.leaves_running {
                 mark.part = Part::Compared;
-                write_note(to, mark.now, mark.record())?;
+                write_note(to, mark.now, mark.note())?;
             }
         }
         if mark.part == Part::Compared {
@@ -171,7 +169,7 @@ impl Course<'_> {
         }
         let state = report(to, mark.now)?.state.to_string();
         let was_paused = mark.state == CrawlState::Running && !self.leaves_running;
-        Ok(Outcome { compared, leased: mark.print.leased, was_there: false, state, was_paused })
+        Ok(Outcome { compared, leased: mark.print.leased, done: "copied", state, was_paused })
     }
 
     /// The crawl that is to be copied, if it is whole.
@@ -218,7 +216,7 @@ impl Course<'_> {
             };
         }
         if there.key != original.key {
-            return Err(self.is_there("and is another crawl"));
+            return Err(self.is_there("and it is another one"));
         }
         if self.is_original(from, &to)? {
             return Err(format!(
@@ -240,9 +238,9 @@ impl Course<'_> {
         }
         let key = format!("{COPY_NOTE}.probe.{}", std::process::id());
         let write = |value| NoteWrite { key: key.clone(), value, expires: None };
-        write_note(from, AS_IT_IS, Record::Note(write(Some(Vec::new()))))?;
+        write_note(from, AS_IT_IS, write(Some(Vec::new())))?;
         let is_there = note_of(to, &key);
-        write_note(from, AS_IT_IS, Record::Note(write(None)))?;
+        write_note(from, AS_IT_IS, write(None))?;
         Ok(is_there?.is_some())
     }
 
@@ -254,22 +252,23 @@ impl Course<'_> {
         progress: &mut Progress,
     ) -> Result<Outcome, String> {
         let to = attach(self.target, self.copy)?.ok_or("the copy is gone")?;
-        let now = moment::now();
+        let now = (self.clock)();
         let there = report(&to, now)?;
         let (one, two) = (Print::of(&stats(from, now)?), Print::of(&stats(&to, now)?));
         let may_be_same = one.work == two.work
             && there.partitions == original.partitions
             && there.settings == original.settings;
         if !may_be_same {
-            return Err(self.is_there("and is not the same any more, or was never copied to its end"));
+            return Err(self.is_there("and it is not the same any more, or was never copied to its end"));
         }
-        let comparison = Comparison { from, to: &to, now, had_leases: one.leased > 0, stop: self.stop };
+        let comparison =
+            Comparison { from, to: &to, now, had_leases: one.leased > 0, clock: self.clock, stop: self.stop };
         let compared = comparison.run(progress)?;
         if !compared.differences.is_empty() {
-            return Err(self.is_there("and is not the same any more; --verify-only lists what differs"));
+            return Err(self.is_there("and it is not the same any more; --verify-only lists what differs"));
         }
         let state = there.state.to_string();
-        Ok(Outcome { compared, leased: 0, was_there: true, state, was_paused: false })
+        Ok(Outcome { compared, leased: 0, done: "there already", state, was_paused: false })
     }
 
     fn is_there(&self, what: &str) -> String {
@@ -290,7 +289,7 @@ impl Course<'_> {
     }
 
     fn steer_target(&self, change: CrawlChange) -> Result<(), String> {
-        let steered = self.target.steer(self.copy, moment::now(), Steer::Crawl(change));
+        let steered = self.target.steer(self.copy, (self.clock)(), Steer::Crawl(change));
         pollster::block_on(steered).map(drop).map_err(told)
     }
 
@@ -299,10 +298,11 @@ impl Course<'_> {
             place: self.place.to_owned(),
             crawl: self.crawl.to_owned(),
             state,
-            now: moment::now(),
+            now: (self.clock)(),
             part: Part::Begun,
             cursor: None,
             skip: 0,
+            queues: None,
             print: Print::default(),
         }
     }
@@ -316,17 +316,17 @@ impl Course<'_> {
         progress: &mut Progress,
     ) -> Result<(), String> {
         steer(to, mark.now, CrawlChange::Pause)?;
-        write_note(to, mark.now, mark.record())?;
+        write_note(to, mark.now, mark.note())?;
         if !self.leaves_running {
             if mark.state == CrawlState::Running {
-                steer(from, moment::now(), CrawlChange::Pause)?;
+                steer(from, (self.clock)(), CrawlChange::Pause)?;
             }
             self.rest(from, progress)?;
         }
-        mark.now = moment::now();
+        mark.now = (self.clock)();
         mark.print = Print::of(&stats(from, mark.now)?);
         mark.part = Part::Urls;
-        write_note(to, mark.now, mark.record())
+        write_note(to, mark.now, mark.note())
     }
 
     /// Waits for leases and background jobs.
@@ -334,7 +334,7 @@ impl Course<'_> {
         let begun = Instant::now();
         loop {
             self.stop.check()?;
-            let now = moment::now();
+            let now = (self.clock)();
             let leased = Print::of(&stats(from, now)?).leased;
             let job = job_under_way(from, now)?;
             if leased == 0 && job.is_none() {
@@ -372,11 +372,30 @@ impl Course<'_> {
                 mark.print.urls
             ));
         }
-        // Time has passed there, and places in it have moved. What is copied is known, and is not copied twice.
         if print.time != mark.print.time && mark.part == Part::Urls {
-            (mark.cursor, mark.skip, mark.now) = (None, 0, moment::now());
+            self.go_through_again(from, mark)?;
         }
         Ok(())
+    }
+
+    /// Time has passed in the original, and places in it have moved. What is copied is known, and is not copied twice; but what has
+    /// come to the front meanwhile could only be put behind it.
+    fn go_through_again(&self, from: &Frontier, mark: &mut Mark) -> Result<(), String> {
+        (mark.cursor, mark.skip, mark.now) = (None, 0, (self.clock)());
+        let original = report(from, mark.now)?;
+        if original.settings.order == Order::Lifo {
+            self.steer_target(CrawlChange::Delete)?;
+            self.make(&original)?;
+            self.steer_target(CrawlChange::Pause)?;
+        }
+        let print = Print::of(&stats(from, mark.now)?);
+        mark.print = Print { leased: mark.print.leased, ..print };
+        self.steer_target(CrawlChange::Note(mark.note()))
+    }
+
+    /// Whether time has passed in the original since the moment as of which it is copied.
+    fn has_moved(from: &Frontier, mark: &Mark) -> Result<bool, String> {
+        Ok(Print::of(&stats(from, mark.now)?).time != mark.print.time)
     }
 
     /// Copies the URLs, and sees to it that none was hidden by time that passed.
@@ -393,10 +412,10 @@ impl Course<'_> {
             if Print::of(&one).urls <= Print::of(&two).urls {
                 break;
             }
-            (mark.cursor, mark.skip, mark.now) = (None, 0, moment::now());
+            self.go_through_again(from, mark)?;
         }
-        mark.part = Part::Queues;
-        write_note(to, mark.now, mark.record())
+        (mark.part, mark.queues) = (Part::Queues, mark.cursor);
+        write_note(to, mark.now, mark.note())
     }
 
     fn copy_urls_once(
@@ -453,9 +472,27 @@ impl Course<'_> {
             }
             (mark.cursor, mark.skip) = (page.next, 0);
         }
+        if Self::has_moved(from, mark)? {
+            Self::mend_queues(from, to, mark)?;
+        }
         // The cursor stays where the queues end: behind them are the counts.
         (mark.part, mark.skip) = (Part::Notes, 0);
-        write_note(to, mark.now, mark.record())
+        write_note(to, mark.now, mark.note())
+    }
+
+    /// Queues may have changed places while they were told, and one may have been passed over. Those to which something has happened
+    /// are restored unless they were; the place of the others is all that they have.
+    fn mend_queues(from: &Frontier, to: &Frontier, mark: &Mark) -> Result<(), String> {
+        for page in Pages::read(from, mark.now, mark.queues, QUEUES) {
+            let used = page?.records.into_iter().filter(|record| match record {
+                Record::Queue(queue) => !is_plain(queue),
+                Record::Url(_) | Record::Note(_) | Record::Crawl(_) => false,
+            });
+            for batch in batches(used.collect()) {
+                restore(to, mark.now, batch)?;
+            }
+        }
+        Ok(())
     }
 
     /// Copies notes, all of them however far an earlier command came, and then the counts, with which all is there.
@@ -520,10 +557,10 @@ impl Course<'_> {
         let is_over = matches!(report(to, mark.now)?.state, CrawlState::Finished(_));
         match &mark.state {
             CrawlState::Finished(reason) if !is_over => {
-                steer(to, moment::now(), CrawlChange::Finish(reason.clone()))?
+                steer(to, (self.clock)(), CrawlChange::Finish(reason.clone()))?
             }
             CrawlState::Running if !is_over && !self.stays_paused => {
-                steer(to, moment::now(), CrawlChange::Resume)?
+                steer(to, (self.clock)(), CrawlChange::Resume)?
             }
             CrawlState::Running | CrawlState::Paused | CrawlState::Finished(_) => {}
         }
@@ -544,14 +581,12 @@ impl Course<'_> {
     }
 
     /// What people should know of what was done.
-    pub(super) fn sentences(&self, outcome: &Outcome, only_compared: bool) -> Vec<String> {
+    pub(super) fn sentences(&self, outcome: &Outcome) -> Vec<String> {
         let (name, copy) = (plain(self.crawl), plain(self.copy));
         let mut told = Vec::new();
         let is_same = outcome.compared.differences.is_empty();
-        if is_same && (only_compared || outcome.was_there) {
-            told.push("Both are the same.".to_owned());
-        }
-        if only_compared || outcome.was_there {
+        if outcome.done != "copied" {
+            told.extend(is_same.then(|| "Both are the same.".to_owned()));
             return told;
         }
         if outcome.leased > 0 {
@@ -604,11 +639,8 @@ fn restore(to: &Frontier, now: Timestamp, records: Vec<Record>) -> Result<u64, S
 }
 
 /// Writes a note, also in a crawl that is finished.
-fn write_note(frontier: &Frontier, now: Timestamp, note: Record) -> Result<(), String> {
-    match note {
-        Record::Note(note) => steer(frontier, now, CrawlChange::Note(note)),
-        _ => Ok(()),
-    }
+fn write_note(frontier: &Frontier, now: Timestamp, note: NoteWrite) -> Result<(), String> {
+    steer(frontier, now, CrawlChange::Note(note))
 }
 
 fn is_ours(key: &str) -> bool {
@@ -616,7 +648,7 @@ fn is_ours(key: &str) -> bool {
 }
 
 /// The value of a note, if it is there.
-fn note_of(frontier: &Frontier, key: &str) -> Result<Option<Vec<u8>>, String> {
+pub(super) fn note_of(frontier: &Frontier, key: &str) -> Result<Option<Vec<u8>>, String> {
     let scan = Scan { limit: 1, ..Scan::new(Query::Notes { prefix: key.to_owned() }) };
     match pollster::block_on(frontier.scan(AS_IT_IS, &scan)).map_err(told)?.rows {
         // They are listed by key: the first of those that begin so is the one, if it is there.
@@ -644,6 +676,13 @@ fn notes(
         expires: note.expires,
     };
     Ok((notes.into_iter().map(write).collect(), page.cursor))
+}
+
+/// Whether nothing has happened to a queue but that it was given URLs, and perhaps a turn.
+fn is_plain(queue: &QueueRecord) -> bool {
+    let QueueRecord { key, active, balance, .. } = queue;
+    *queue
+        == QueueRecord { key: Arc::clone(key), active: *active, balance: *balance, ..QueueRecord::default() }
 }
 
 /// The counts of the crawl, the last of its records.

@@ -47,6 +47,8 @@ pub(super) struct Mark {
     /// Where in the part to go on, and how many records from there on are copied already.
     pub(super) cursor: Option<u64>,
     pub(super) skip: u64,
+    /// Where the queues begin, once that is known.
+    pub(super) queues: Option<u64>,
     /// What there was at that moment.
     pub(super) print: Print,
 }
@@ -83,9 +85,14 @@ impl Print {
 }
 
 impl Mark {
-    /// The mark as a record, to be restored with what it tells of.
+    /// The note that says so.
+    pub(super) fn note(&self) -> NoteWrite {
+        NoteWrite { key: COPY_NOTE.to_owned(), value: Some(self.write()), expires: None }
+    }
+
+    /// The same as a record, to be restored with what it tells of.
     pub(super) fn record(&self) -> Record {
-        Record::Note(NoteWrite { key: COPY_NOTE.to_owned(), value: Some(self.write()), expires: None })
+        Record::Note(self.note())
     }
 
     /// The note that takes it away.
@@ -108,6 +115,7 @@ impl Mark {
             "part": part,
             "cursor": self.cursor,
             "skip": self.skip,
+            "queues": self.queues,
             "work": self.print.work,
             "time": self.print.time,
             "urls": self.print.urls,
@@ -137,6 +145,7 @@ impl Mark {
             part: PARTS.iter().find(|(_, name)| *name == part)?.0,
             cursor: value["cursor"].as_u64(),
             skip: value["skip"].as_u64()?,
+            queues: value["queues"].as_u64(),
             print: Print {
                 work: numbers("work")?,
                 time: numbers("time")?,
@@ -165,6 +174,7 @@ mod tests {
                     part,
                     cursor: Some(u64::MAX),
                     skip: 7,
+                    queues: None,
                     print: Print { work: vec![0, u64::MAX], time: vec![1], urls: 2, leased: 3 },
                 };
                 assert_eq!(Mark::read(&mark.write()), Some(mark));

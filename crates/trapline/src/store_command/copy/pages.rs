@@ -6,6 +6,11 @@ use std::thread::JoinHandle;
 use trapline_core::Timestamp;
 use trapline_frontier::{Frontier, Query, Record, Rows, Scan};
 
+/// How many records are asked for at once, and how many queues: those are put in order for each page. Few in tests, so that a
+/// small crawl has many pages.
+pub(super) const URLS: usize = if cfg!(test) { 7 } else { 1000 };
+pub(super) const QUEUES: usize = if cfg!(test) { 3 } else { 50_000 };
+
 /// Some records, and where they are.
 pub(super) struct RecordsPage {
     /// Where it begins.
