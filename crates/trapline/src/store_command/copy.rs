@@ -116,9 +116,10 @@ impl CopyStore {
                 ));
             }
         }
-        let target = if place == to_place { Arc::clone(&source) } else { store_url::share_and_follow(&self.to)? };
-        let mut progress = Progress::new();
         let stop = Stop::listen();
+        let target =
+            if place == to_place { Arc::clone(&source) } else { store_url::share_and_follow(&self.to)? };
+        let mut progress = Progress::new();
         let mut ended = Ended::Well;
         for name in &names {
             let course = Course {
