@@ -28,7 +28,7 @@ mod request;
 mod settle;
 mod stats;
 mod steer;
-mod transfer;
+pub(crate) mod transfer;
 mod urls;
 mod verify;
 mod whole_file;
@@ -40,10 +40,12 @@ use clap::{Args, Subcommand};
 use crate::ended::{self, Ended, complain};
 use crate::{moment, output};
 use address::Address;
+#[cfg(test)]
+pub(crate) use import::round_trip;
 use output::Output;
 
 /// The note of a crawl that is being imported, in which it is written how far that has come.
-const IMPORT_NOTE: &str = "trapline.import";
+pub(crate) const IMPORT_NOTE: &str = "trapline.import";
 
 /// Look after a frontier: what is in it, what goes in and out, and its rules
 ///

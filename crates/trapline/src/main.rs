@@ -6,7 +6,6 @@ mod frontier_command;
 mod moment;
 mod output;
 mod sim_command;
-#[cfg(feature = "postgres")]
 mod store_command;
 mod store_url;
 mod url_command;
@@ -31,7 +30,6 @@ enum Command {
     Demo(demo_command::DemoArgs),
     Frontier(frontier_command::FrontierCommand),
     Sim(sim_command::SimArgs),
-    #[cfg(feature = "postgres")]
     Store(store_command::StoreCommand),
     Url(url_command::UrlCommand),
 }
@@ -41,7 +39,6 @@ fn main() -> ExitCode {
         Command::Demo(args) => demo_command::run(&args),
         Command::Frontier(command) => frontier_command::run(&command),
         Command::Sim(args) => sim_command::run(&args),
-        #[cfg(feature = "postgres")]
         Command::Store(command) => store_command::run(&command),
         Command::Url(command) => url_command::run(&command),
     }

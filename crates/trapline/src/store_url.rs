@@ -5,12 +5,14 @@ mod disk_url;
 mod postgres_url;
 mod size;
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use trapline_frontier::{MemoryStore, Store};
 use trapline_sim::{MemoryStores, Opened, Stores};
 use trapline_stores::{DiskReopen, DiskStore, SharedStore};
 
+use crate::moment;
 use disk_stores::DiskStores;
 use disk_url::DiskUrl;
 
@@ -50,6 +52,15 @@ pub(crate) fn share(url: &str) -> Result<Arc<dyn Store>, String> {
     }
 }
 
+/// The same, and its clock is followed if it has one.
+pub(crate) fn share_and_follow(url: &str) -> Result<Arc<dyn Store>, String> {
+    let store = share(url)?;
+    if let Some(now) = pollster::block_on(store.now()).map_err(|error| error.to_string())? {
+        moment::follow(now);
+    }
+    Ok(store)
+}
+
 /// Opens the store that a URL names as its owner, and serves other processes.
 pub(crate) fn serve(url: &str) -> Result<Arc<DiskStore>, String> {
     match parse(url)? {
@@ -73,6 +84,40 @@ pub(crate) fn folder(url: &str) -> Result<&str, String> {
         StoreUrl::Memory | StoreUrl::Postgres(_) => {
             Err(format!("`{}` is in no folder; name one, such as disk:crawl", shown(url)))
         }
+    }
+}
+
+/// The folder of a store that is not there: there is nothing in it, or it is not there itself.
+pub(crate) fn empty_folder(url: &str) -> Option<&str> {
+    folder(url).ok().filter(|path| is_nothing(Path::new(path)))
+}
+
+/// Whether there is no folder, or nothing in it. What cannot be looked at is left to the store to complain about.
+fn is_nothing(path: &Path) -> bool {
+    match std::fs::read_dir(path) {
+        Ok(mut entries) => entries.next().is_none(),
+        Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+    }
+}
+
+/// Where a store is, however its URL is written: the same for two URLs means that they name one store.
+pub(crate) fn place(url: &str) -> Result<String, String> {
+    match parse(url)? {
+        StoreUrl::Memory => Ok("memory:".to_owned()),
+        StoreUrl::Disk(disk) => Ok(format!("disk:{}", full(Path::new(disk.path)).display())),
+        StoreUrl::Postgres(url) => postgres_url::place(url),
+    }
+}
+
+/// A path as seen from the root, without links and detours, as far as it is there.
+fn full(path: &Path) -> PathBuf {
+    if let Ok(full) = path.canonicalize() {
+        return full;
+    }
+    match (path.parent(), path.file_name()) {
+        (Some(parent), Some(name)) if parent.as_os_str().is_empty() => full(Path::new(".")).join(name),
+        (Some(parent), Some(name)) => full(parent).join(name),
+        _ => path.to_owned(),
     }
 }
 
@@ -138,6 +183,23 @@ fn parse(url: &str) -> Result<StoreUrl<'_>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_place_has_many_urls() {
+        let here = place("disk:.").unwrap();
+        for url in ["disk:./", "disk:src/..", "disk:.?durability=explicit"] {
+            assert_eq!(place(url), Ok(here.clone()), "{url}");
+        }
+        assert_eq!(place("disk:not-there/x"), Ok(format!("{here}/not-there/x")));
+        assert_eq!(place("disk:src/../not-there"), Ok(format!("{here}/not-there")));
+        #[cfg(feature = "postgres")]
+        {
+            let place = |url| place(url).unwrap();
+            assert_eq!(place("postgresql://a:hush@h/d?pool=2"), "postgres://h/d?schema=trapline");
+            assert_eq!(place("postgres://b@h:5432/d"), place("postgres://h/d"));
+            assert_ne!(place("postgres://b@h/d?schema=x"), place("postgres://b@h/d"));
+        }
+    }
 
     #[test]
     fn stores_are_named_by_urls() {

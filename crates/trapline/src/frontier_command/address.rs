@@ -40,19 +40,19 @@ impl<'a> Address<'a> {
     /// Opens a store that is there.
     pub(super) fn store(self) -> Result<Arc<dyn Store>, String> {
         let url = self.url()?;
-        if let Some(path) = store_url::folder(url).ok().filter(|path| is_nothing(Path::new(path))) {
+        if let Some(path) = store_url::empty_folder(url) {
             let meant = match self.store {
                 Some(_) => "",
                 None => ", which is meant where none is named; name yours with --store disk:PATH",
             };
             return Err(format!("there is no store in `{path}`{meant}; {}", self.how_to_make(url)));
         }
-        share(url)
+        store_url::share_and_follow(url)
     }
 
     /// Opens a store, and makes it if it is not there.
     pub(super) fn store_or_new(self) -> Result<Arc<dyn Store>, String> {
-        share(self.url()?)
+        store_url::share_and_follow(self.url()?)
     }
 
     /// Opens the crawl on its store, if it is there.
@@ -103,22 +103,5 @@ impl<'a> Address<'a> {
     /// The folder of the store, for what is done with folders. It need not be there.
     pub(super) fn folder(self) -> Result<&'a Path, String> {
         store_url::folder(self.url()?).map(Path::new)
-    }
-}
-
-/// Opens a store, and follows its clock if it has one.
-fn share(url: &str) -> Result<Arc<dyn Store>, String> {
-    let store = store_url::share(url)?;
-    if let Some(now) = pollster::block_on(store.now()).map_err(|error| error.to_string())? {
-        moment::follow(now);
-    }
-    Ok(store)
-}
-
-/// Whether there is no folder, or nothing in it. What cannot be looked at is left to the store to complain about.
-fn is_nothing(path: &Path) -> bool {
-    match std::fs::read_dir(path) {
-        Ok(mut entries) => entries.next().is_none(),
-        Err(error) => error.kind() == std::io::ErrorKind::NotFound,
     }
 }

@@ -2,7 +2,7 @@
 
 mod own;
 #[cfg(test)]
-mod round_trip;
+pub(crate) mod round_trip;
 mod target;
 mod urlfrontier;
 

@@ -6,7 +6,7 @@
 
 pub(super) mod read;
 pub(super) mod urlfrontier;
-pub(super) mod write;
+pub(crate) mod write;
 
 use serde_json::Value;
 use trapline_core::{IdentityKey, Timestamp};

@@ -40,6 +40,21 @@ pub(super) fn open(_: &str) -> Result<Arc<dyn Store>, String> {
     Err(ABSENT.to_owned())
 }
 
+/// Where the tables are, whoever asks for them.
+#[cfg(feature = "postgres")]
+pub(super) fn place(url: &str) -> Result<String, String> {
+    let address = trapline_stores::postgres::Address::parse(url).map_err(|error| error.to_string())?;
+    let shown = address.to_string();
+    let server = shown.split_once("://").map_or(&*shown, |(_, rest)| rest);
+    let server = server.rsplit_once('@').map_or(server, |(_, server)| server);
+    Ok(format!("postgres://{server}?schema={}", address.schema()))
+}
+
+#[cfg(not(feature = "postgres"))]
+pub(super) fn place(_: &str) -> Result<String, String> {
+    Err(ABSENT.to_owned())
+}
+
 /// The URL without its password.
 #[cfg(feature = "postgres")]
 pub(super) fn shown(url: &str) -> String {

@@ -1,5 +1,8 @@
 //! What needs a real server: `trapline store` on PostgreSQL, seen from outside.
 
+mod copying;
+mod sizing;
+
 use std::io::Write;
 use std::process::{Command, Stdio};
 

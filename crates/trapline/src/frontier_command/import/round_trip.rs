@@ -154,7 +154,7 @@ fn step(dice: &mut Dice, frontier: &Frontier, now: Timestamp, leases: &mut Vec<L
     }
 }
 
-fn written(frontiers: &[Frontier], now: Timestamp) -> String {
+pub(crate) fn written(frontiers: &[Frontier], now: Timestamp) -> String {
     let mut file = Vec::new();
     let exported = export::export(frontiers, now, &mut file, &ProgressBar::hidden());
     assert!(exported.is_ok(), "it can be exported");
@@ -183,6 +183,11 @@ fn attach(store: &Arc<dyn Store>, name: &str) -> Frontier {
 
 /// A crawl that dice have used, without leases.
 fn used(seed: u64, now: Timestamp) -> Frontier {
+    used_on(Arc::new(MemoryStore::new()), seed, now, true)
+}
+
+/// The same on a store, with leases if they are not released.
+pub(crate) fn used_on(store: Arc<dyn Store>, seed: u64, now: Timestamp, release: bool) -> Frontier {
     let mut dice = Dice(seed);
     let settings = Settings {
         order: [Order::Fifo, Order::Lifo, Order::Date][dice.below(3) as usize],
@@ -195,12 +200,12 @@ fn used(seed: u64, now: Timestamp) -> Frontier {
     };
     let partitions = 1 + dice.below(3) as u32;
     let builder = Frontier::builder("crawl\n💡").settings(settings).partitions(partitions);
-    let frontier = pollster::block_on(builder.open(MemoryStore::new(), now)).expect("it opens");
+    let frontier = pollster::block_on(builder.open_shared(store, now)).expect("it opens");
     let mut leases = Vec::new();
     for _ in 0..120 {
         step(&mut dice, &frontier, now, &mut leases);
     }
-    for lease in leases {
+    for lease in leases.into_iter().filter(|_| release) {
         let settlement = Settlement::new(lease.id, Outcome::Release);
         pollster::block_on(frontier.settle(now, vec![settlement])).expect("released");
     }

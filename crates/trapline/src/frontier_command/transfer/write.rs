@@ -38,7 +38,7 @@ pub(in super::super) fn crawl(report: &CrawlReport) -> String {
 }
 
 /// A URL. Its identity is told only if it is not the `usual` one.
-pub(in super::super) fn url(record: &UrlRecord, usual: Option<Identity>) -> String {
+pub(crate) fn url(record: &UrlRecord, usual: Option<Identity>) -> String {
     let UrlRecord { request, identity, key, class, cost, standing, page, visits, retries, expiries, entries } =
         record;
     let mut row: Row = vec![("url", json!(request.url)), ("key", json!(&**key))];
@@ -100,7 +100,7 @@ fn page(page: &PageRecord) -> Value {
     Value::Object(told)
 }
 
-pub(in super::super) fn queue(record: &QueueRecord) -> String {
+pub(crate) fn queue(record: &QueueRecord) -> String {
     let QueueRecord {
         key,
         terms,
@@ -165,7 +165,7 @@ fn terms(terms: &Terms) -> Value {
 }
 
 /// A note that is there.
-pub(in super::super) fn note(note: &NoteWrite) -> String {
+pub(crate) fn note(note: &NoteWrite) -> String {
     let NoteWrite { key, value, expires } = note;
     let mut row: Row =
         vec![("note", json!(key)), ("value", bytes::write(value.as_deref().unwrap_or_default()))];
@@ -173,7 +173,7 @@ pub(in super::super) fn note(note: &NoteWrite) -> String {
     as_object(&row)
 }
 
-pub(in super::super) fn counts(record: &CrawlRecord) -> String {
+pub(crate) fn counts(record: &CrawlRecord) -> String {
     let CrawlRecord { started, fetched, bytes, spent, granted, expired, turn } = record;
     let counts = json!({
         "started": write_time(*started),
