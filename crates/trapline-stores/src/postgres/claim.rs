@@ -176,7 +176,7 @@ static NEXT_QUEUES: LazyLock<String> = LazyLock::new(|| {
 
 static NAMED_QUEUES: LazyLock<String> = LazyLock::new(|| {
     format!(
-        "SELECT {}, pg_current_xact_id_if_assigned()::text AS xid FROM turns t JOIN queues q ON q.id = t.queue \
+        "SELECT {}, pg_current_xact_id()::text AS xid FROM turns t JOIN queues q ON q.id = t.queue \
          WHERE t.queue = ANY($2) AND t.tier >= 0 AND t.serve_at <= $1 AND ($3::int8[] IS NULL OR t.partition = ANY($3)) \
          ORDER BY t.queue FOR UPDATE OF t",
         *QUEUE

@@ -24,9 +24,10 @@ pub(super) static QUEUE: LazyLock<String> = LazyLock::new(|| {
 });
 const FIRST_OF_ROW: usize = 5;
 
+/// The transaction's number is asked for, and not only if it has one: a row is told before it is locked, which gives it one.
 static LOCK_QUEUES: LazyLock<String> = LazyLock::new(|| {
     format!(
-        "SELECT {}, pg_current_xact_id_if_assigned()::text AS xid FROM turns t CROSS JOIN LATERAL \
+        "SELECT {}, pg_current_xact_id()::text AS xid FROM turns t CROSS JOIN LATERAL \
          (SELECT * FROM queues q WHERE q.id = t.queue LIMIT 1) AS q WHERE t.queue = ANY($1) ORDER BY t.queue FOR UPDATE OF t",
         *QUEUE
     )

@@ -9,6 +9,7 @@ mod clock;
 mod connector;
 mod crawl;
 mod entry;
+mod evidence;
 mod gate;
 mod jobs;
 mod load;

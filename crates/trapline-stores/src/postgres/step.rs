@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use deadpool_postgres::Object;
+use tokio_postgres::error::SqlState;
 use trapline_core::{IdentityKey, Timestamp};
 use trapline_frontier::{CrawlState, ErrorKind, StoreError};
 
 use super::crawl::Crawl;
+use super::evidence::Evidence;
 use super::moment::{Moment, Ranks, column, time};
 use super::passing::{Due, STEP};
 use super::session::{Failure, Session, unreadable};
@@ -64,10 +66,10 @@ impl Inner {
             let failure = match done {
                 Ok(answer) => return Ok(answer),
                 Err((failure, answer)) => {
-                    if let Some(answer) = answer
+                    if let Some((answer, evidence)) = answer
                         && let Failure::Database(error) = &failure
                         && is_retryable(error) == Retry::Reconnect
-                        && self.was_committed(&session).await?
+                        && self.was_committed(&session, &evidence).await?
                     {
                         return Ok(answer);
                     }
@@ -76,30 +78,30 @@ impl Inner {
             };
             session.roll_back().await;
             failures += 1;
-            match failure {
-                Failure::Alone => alone = true,
-                Failure::Again if failures < ATTEMPTS => {}
-                Failure::Database(error) if failures < ATTEMPTS && is_conflict(&error) => {}
-                Failure::Database(error)
-                    if failures < ATTEMPTS && is_retryable(&error) == Retry::Reconnect => {}
-                Failure::Store(error) => return Err(error),
-                Failure::Database(error) => return Err(self.pool.trouble(attempted, &error)),
-                Failure::Again => {
-                    let message = format!(
-                        "postgres store: cannot {attempted}: others changed the same queues {failures} times in a row; nothing \
-                         was done: try again"
-                    );
-                    return Err(StoreError::new(ErrorKind::Unavailable, message));
-                }
-            }
-            if failures > 2 {
-                let most = 1 << failures.min(8);
-                tokio::time::sleep(Duration::from_millis(1 + self.dice() % most)).await;
+            if matches!(failure, Failure::Alone) {
+                alone = true;
+            } else if !self.may_try_again(&failure, failures).await {
+                return Err(self.told(attempted, failure));
             }
         }
     }
 
-    /// Does a verb once. With the failure to end the transaction comes the answer, which holds if it ended all the same.
+    /// Whether what failed so, for so many times by now, may be tried again. If it failed often, after a while.
+    pub(super) async fn may_try_again(&self, failure: &Failure, failures: u32) -> bool {
+        let passes = match failure {
+            Failure::Again | Failure::Alone => true,
+            Failure::Database(error) => is_conflict(error) || is_retryable(error) == Retry::Reconnect,
+            Failure::Store(_) => false,
+        };
+        if passes && failures > 2 {
+            let most = 1 << failures.min(8);
+            tokio::time::sleep(Duration::from_millis(1 + self.dice() % most)).await;
+        }
+        passes && failures < ATTEMPTS
+    }
+
+    /// Does a verb once. With the failure to end the transaction comes the answer, which holds if it ended all the same, and what
+    /// that would be seen by.
     async fn try_perform<V: Verb>(
         &self,
         session: &mut Session,
@@ -108,7 +110,7 @@ impl Inner {
         now: Timestamp,
         verb: &V,
         alone: bool,
-    ) -> Result<V::Answer, (Failure, Option<V::Answer>)> {
+    ) -> Result<V::Answer, (Failure, Option<(V::Answer, Evidence)>)> {
         let only = |failure| (failure, None);
         let mut passes = 0;
         let mut worked = false;
@@ -156,7 +158,7 @@ impl Inner {
             work.save(session, self.slot()).await.map_err(only)?;
             return match session.commit().await {
                 Ok(()) => Ok(answer),
-                Err(failure) => Err((failure, Some(answer))),
+                Err(failure) => Err((failure, Some((answer, Evidence::of(&work))))),
             };
         }
     }
@@ -191,18 +193,34 @@ impl Inner {
         Ok(Some((work, due)))
     }
 
-    /// Whether a transaction whose end was not answered was done.
-    async fn was_committed(&self, lost: &Session) -> Result<bool, StoreError> {
-        let Some(transaction) = lost.transaction.as_ref().filter(|_| lost.ending) else { return Ok(false) };
+    /// Whether a transaction whose end was not answered was done: it is over, and its traces are there.
+    pub(super) async fn was_committed(&self, lost: &Session, evidence: &Evidence) -> Result<bool, StoreError> {
+        if !lost.ending {
+            return Ok(false);
+        }
         loop {
             let client: Object = self.pool.client().await?;
-            let asked = client.query_one("SELECT pg_xact_status($1::text::xid8)", &[transaction]).await;
-            match asked {
+            let asked = match &lost.transaction {
+                Some(transaction) => {
+                    client.query_one("SELECT pg_xact_status($1::text::xid8)", &[transaction]).await
+                }
+                None => client.query_one("SELECT NULL::text", &[]).await,
+            };
+            let seen = match asked {
                 Ok(row) => match row.get::<_, Option<&str>>(0) {
-                    Some("committed") => return Ok(true),
-                    Some("in progress") => tokio::time::sleep(Duration::from_millis(50)).await,
-                    _ => return Ok(false),
+                    Some("in progress") => {
+                        tokio::time::sleep(Duration::from_millis(50)).await;
+                        continue;
+                    }
+                    Some("aborted") => return Ok(false),
+                    _ => evidence.is_there(&client).await,
                 },
+                // A number that nobody has had yet: the server crashed, and knows nothing of it.
+                Err(error) if error.code() == Some(&SqlState::INVALID_PARAMETER_VALUE) => return Ok(false),
+                Err(error) => Err(error),
+            };
+            match seen {
+                Ok(is_there) => return Ok(is_there),
                 Err(error) if is_retryable(&error) == Retry::Reconnect => {}
                 Err(error) => return Err(self.pool.trouble("ask what became of a transaction", &error)),
             }

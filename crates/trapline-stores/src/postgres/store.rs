@@ -240,12 +240,18 @@ impl Inner {
                 None => Err(StoreError::new(ErrorKind::Invalid, message)),
             };
         }
-        let mut session = Session::new(self.pool.client().await?);
-        match self.try_create(&mut session, name, now, new).await {
-            Ok(steered) => Ok(steered),
-            Err(failure) => {
-                session.roll_back().await;
-                Err(self.told("create a crawl", failure))
+        // Harmless when it is done twice.
+        let mut failures = 0;
+        loop {
+            let mut session = Session::new(self.pool.client().await?);
+            let failure = match self.try_create(&mut session, name, now, new).await {
+                Ok(steered) => return Ok(steered),
+                Err(failure) => failure,
+            };
+            session.roll_back().await;
+            failures += 1;
+            if !self.may_try_again(&failure, failures).await {
+                return Err(self.told("create a crawl", failure));
             }
         }
     }
@@ -277,16 +283,25 @@ impl Inner {
 
     /// Removes a crawl with everything in it.
     async fn delete(&self, name: &str) -> Result<Steered, StoreError> {
-        let mut session = Session::new(self.pool.client().await?);
-        match self.try_delete(&mut session, name).await {
-            Ok(true) => {
-                self.forget_crawl(name);
-                Ok(Steered { affected: 1, job: None })
-            }
-            Ok(false) => Err(StoreError::no_crawl("postgres", "steer", name)),
-            Err(failure) => {
-                session.roll_back().await;
-                Err(self.told("delete a crawl", failure))
+        let mut failures = 0;
+        // Whether it may have been done before, without an answer.
+        let mut ending = false;
+        loop {
+            let mut session = Session::new(self.pool.client().await?);
+            let failure = match self.try_delete(&mut session, name).await {
+                Ok(gone) => {
+                    self.forget_crawl(name);
+                    let done = Steered { affected: 1, job: None };
+                    let is_ours = gone || ending;
+                    return is_ours.then_some(done).ok_or_else(|| StoreError::no_crawl("postgres", "steer", name));
+                }
+                Err(failure) => failure,
+            };
+            ending |= session.ending;
+            session.roll_back().await;
+            failures += 1;
+            if !self.may_try_again(&failure, failures).await {
+                return Err(self.told("delete a crawl", failure));
             }
         }
     }
@@ -348,7 +363,8 @@ impl Inner {
             Failure::Again | Failure::Alone => StoreError::new(
                 ErrorKind::Unavailable,
                 format!(
-                    "postgres store: cannot {attempted}: others were in the way; nothing was done: try again"
+                    "postgres store: cannot {attempted}: others changed the same queues again and again; nothing was done: try \
+                     again"
                 ),
             ),
         }

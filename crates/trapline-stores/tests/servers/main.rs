@@ -1,8 +1,11 @@
 //! Stores that talk to servers, which the tests start themselves.
 
 mod connecting;
+mod crawls;
+mod lost_answers;
 mod migrating;
 mod model;
+mod proxy;
 mod suite;
 mod time;
 mod tls;
