@@ -413,6 +413,7 @@ impl Work {
             round.horizon = Some(super::load::read_queue(last)?.turn());
         }
         self.take_queues(session, &new)?;
+        self.set_unreadable_aside();
         self.load_groups(session).await?;
         self.bring_heads(session, round, &brought).await?;
         for id in brought {

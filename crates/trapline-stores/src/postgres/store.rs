@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use async_trait::async_trait;
-use trapline_core::{Candidate, Timestamp};
+use trapline_core::{Candidate, IdentityKey, Timestamp};
 use trapline_frontier::{
-    Admission, Claimed, CrawlChange, CrawlReport, ErrorKind, NewCrawl, Page, Query, Recovered, Rows, Scan,
-    Settled, Settlement, Stats, Steer, Steered, Store, StoreError, UrlState, Want,
+    Admission, Claimed, CrawlChange, CrawlReport, CrawlState, ErrorKind, NewCrawl, Page, Query, Recovered, Rows,
+    Scan, Settings, Settled, Settlement, Stats, Steer, Steered, Store, StoreError, UrlState, Want,
 };
 
 use super::admit::Admit;
@@ -18,7 +18,7 @@ use super::claim::Claim;
 use super::crawl::Crawl;
 use super::moment::column;
 use super::pool::Pool;
-use super::save::SLOTS;
+use super::save::{SLOTS, SPARE_SLOTS};
 use super::scan::{Ask, Count};
 use super::session::{Failure, Session};
 use super::settle::Settle;
@@ -174,9 +174,9 @@ impl Inner {
         (drawn ^ drawn >> 31).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 20
     }
 
-    /// Which row of a crawl's counts a step adds to.
+    /// Which row of a crawl's counts a step adds to, or the next one that nobody holds.
     pub(super) fn slot(&self) -> i64 {
-        (self.dice() % SLOTS.unsigned_abs()) as i64
+        (self.dice() % (SLOTS - SPARE_SLOTS).unsigned_abs()) as i64
     }
 
     /// The number of a crawl; None if there is none.
@@ -347,8 +347,23 @@ impl Inner {
         let rows = session.rows(sql, &[&after, &limit.saturating_add(1)]).await?;
         let mut reports: Vec<CrawlReport> = Vec::new();
         for row in rows.iter().take(usize::try_from(limit).unwrap_or(usize::MAX)) {
-            let work = Work::new(read_crawl(row)?, 0, super::moment::Ranks::new(Vec::new()));
-            reports.push(work.report(session).await?);
+            reports.push(match read_crawl(row) {
+                Ok(crawl) => {
+                    let work = Work::new(crawl, 0, super::moment::Ranks::new(Vec::new()));
+                    work.report(session).await?
+                }
+                // One that cannot be read is listed with the others, and as what it is: at its end.
+                Err(Failure::Store(error)) => CrawlReport {
+                    name: super::load::text(row.try_get("name")?),
+                    key: IdentityKey::from_bytes([0; 32]),
+                    partitions: u32::try_from(row.try_get::<_, i64>("partitions")?).unwrap_or(1),
+                    settings: Settings::default(),
+                    started: super::moment::time(row.try_get("started")?),
+                    state: CrawlState::Finished(error.to_string()),
+                    exhausted: false,
+                },
+                Err(failure) => return Err(failure),
+            });
         }
         let more = rows.len() > reports.len();
         let cursor = more.then_some(scan.cursor.unwrap_or(0) + reports.len() as u64);

@@ -1,10 +1,13 @@
 //! Stores that talk to servers, which the tests start themselves.
 
+mod clocks;
 mod connecting;
 mod crawls;
+mod holding;
 mod lost_answers;
 mod migrating;
 mod model;
+mod poisoned;
 mod proxy;
 mod suite;
 mod time;
