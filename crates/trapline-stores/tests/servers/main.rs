@@ -13,6 +13,7 @@ mod suite;
 mod time;
 mod tls;
 mod waking;
+mod workers;
 
 use std::sync::OnceLock;
 
