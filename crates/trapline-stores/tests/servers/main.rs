@@ -1,5 +1,6 @@
 //! Stores that talk to servers, which the tests start themselves.
 
+mod bloat;
 mod clocks;
 mod connecting;
 mod crawls;
