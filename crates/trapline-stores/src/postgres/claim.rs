@@ -406,7 +406,13 @@ impl Work {
             let known = self.floors.line();
             params.extend(known.iter().flatten().map(|column| column as Param<'_>));
             let sql = if known.is_some() { &NEXT_KNOWN_QUEUES } else { &NEXT_QUEUES };
-            let rows = session.rows(sql, &params).await?;
+            let mut rows = session.rows(sql, &params).await?;
+            if (rows.len() as i64) < limit {
+                self.floors.forget_line();
+                if known.is_some() {
+                    rows = session.rows(&NEXT_QUEUES, &params[..10]).await?;
+                }
+            }
             round.more = rows.len() as i64 == limit;
             rows
         };
@@ -427,12 +433,12 @@ impl Work {
         }
         let took = began.elapsed();
         self.take_queues(session, &new)?;
-        if sees_first && round.except.is_empty() {
+        if sees_first && round.except.is_empty() && round.more {
             let mut first = BTreeMap::new();
             for turn in brought.iter().map(|id| self.queue(*id).turn()) {
                 first.entry((turn.precedence, turn.tier)).or_insert(turn.since.at);
             }
-            self.floors.found_line(took, first);
+            self.floors.found_line(took, brought.len(), first);
         }
         self.set_unreadable_aside();
         self.load_groups(session).await?;

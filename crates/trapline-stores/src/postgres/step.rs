@@ -202,7 +202,11 @@ impl Inner {
     }
 
     /// Whether a transaction whose end was not answered was done: it is over, and its traces are there.
-    pub(super) async fn was_committed(&self, lost: &Session, evidence: &Evidence) -> Result<bool, StoreError> {
+    pub(super) async fn was_committed(
+        &self,
+        lost: &Session,
+        evidence: &Evidence,
+    ) -> Result<bool, StoreError> {
         if !lost.ending {
             return Ok(false);
         }

@@ -8,8 +8,8 @@ use std::time::Instant;
 use async_trait::async_trait;
 use trapline_core::{Candidate, IdentityKey, Timestamp};
 use trapline_frontier::{
-    Admission, Claimed, CrawlChange, CrawlReport, CrawlState, ErrorKind, NewCrawl, Page, Query, Recovered, Rows,
-    Scan, Settings, Settled, Settlement, Stats, Steer, Steered, Store, StoreError, UrlState, Want,
+    Admission, Claimed, CrawlChange, CrawlReport, CrawlState, ErrorKind, NewCrawl, Page, Query, Recovered,
+    Rows, Scan, Settings, Settled, Settlement, Stats, Steer, Steered, Store, StoreError, UrlState, Want,
 };
 
 use super::admit::Admit;
@@ -313,7 +313,9 @@ impl Inner {
                     self.forget_crawl(name);
                     let done = Steered { affected: 1, job: None };
                     let is_ours = gone || ending;
-                    return is_ours.then_some(done).ok_or_else(|| StoreError::no_crawl("postgres", "steer", name));
+                    return is_ours
+                        .then_some(done)
+                        .ok_or_else(|| StoreError::no_crawl("postgres", "steer", name));
                 }
                 Err(failure) => failure,
             };

@@ -38,7 +38,11 @@ fn a_verb_from_an_hour_ago_expires_nothing_and_shortens_nothing() {
     let (right, slow) = pair();
     let now = Timestamp::from_millis(100_000_000);
     let ago = Timestamp::from_millis(100_000_000 - 3_600_000);
-    add(&right, now, &["http://a.example/1", "http://a.example/2", "http://b.example/1", "http://c.example/1"]);
+    add(
+        &right,
+        now,
+        &["http://a.example/1", "http://a.example/2", "http://b.example/1", "http://c.example/1"],
+    );
     let leases = claimed(&right, now);
     assert_eq!(leases.len(), 3);
 
@@ -59,10 +63,17 @@ fn a_verb_from_an_hour_ago_expires_nothing_and_shortens_nothing() {
     assert_eq!(lease, [], "an hour behind, it does not know yet that ten seconds are over");
     let lease = claimed(&right, now).remove(0);
     assert_eq!(lease.deadline, now + Duration::from_mins(1));
-    assert_eq!(settle(&slow, ago, &leases[1], Outcome::Renew { lease: Duration::from_mins(1) }), Answer::Renewed);
+    assert_eq!(
+        settle(&slow, ago, &leases[1], Outcome::Renew { lease: Duration::from_mins(1) }),
+        Answer::Renewed
+    );
     let over = now + Duration::from_millis(59_999);
     assert_eq!(settle(&right, over, &leases[2], Outcome::done()), Answer::Stale, "its minute is over");
-    assert_eq!(settle(&right, over, &leases[1], Outcome::done()), Answer::Done, "renewed as of the time it was");
+    assert_eq!(
+        settle(&right, over, &leases[1], Outcome::done()),
+        Answer::Done,
+        "renewed as of the time it was"
+    );
     assert_eq!(settle(&right, over, &lease, Outcome::done()), Answer::Done);
 }
 

@@ -204,7 +204,8 @@ fn drain(frontier: &Frontier, mut now: Timestamp) -> usize {
     left.dedup_by_key(|url| url.split('/').nth(2).expect("a host").to_owned());
     for url in &left {
         let key = url.split('/').nth(2).expect("a host");
-        let report = pollster::block_on(frontier.queue(now, key)).expect("it is answered").expect("it is known");
+        let report =
+            pollster::block_on(frontier.queue(now, key)).expect("it is answered").expect("it is known");
         assert_eq!((report.state, report.spent), (QueueState::Retired, BUDGET), "{key} was passed over");
     }
     assert!(!left.is_empty(), "some queue has spent its budget");
