@@ -1,6 +1,6 @@
 //! The store: the six verbs, each a step in a transaction of its own.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -49,7 +49,7 @@ pub(super) struct Inner {
     /// The crawl that was served last by a claim from any.
     pub(super) last_served: Mutex<Option<Arc<str>>>,
     /// Where to begin to look in each crawl, while looking takes long.
-    floors: Mutex<HashMap<i64, Floors>>,
+    floors: Mutex<BTreeMap<i64, Floors>>,
     /// What was found in each crawl when this handle first came to it.
     found: Mutex<HashMap<i64, Recovered>>,
     dice: AtomicU64,
