@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use trapline_core::Timestamp;
-use trapline_frontier::{Claimed, CrawlState, StoreError, Want};
+use trapline_frontier::{Claimed, CrawlState, ErrorKind, StoreError, Want};
 
 use super::claim::{GRANTS_MAX, Round};
+use super::evidence::Evidence;
 use super::load::text;
 use super::session::{Failure, Session};
 use super::step::Verb;
@@ -35,35 +36,81 @@ pub(super) async fn claim_any(
     now: Timestamp,
     want: &Want,
 ) -> Result<Claimed, StoreError> {
-    let mut session = Session::new(inner.pool.client().await?);
-    let names = crawl_names(&session).await.map_err(|failure| inner.said("claim", failure))?;
-    for name in &names {
-        match inner.perform("claim", name, now, &Pass).await {
-            Err(error) if error.kind() == trapline_frontier::ErrorKind::NotFound => {}
-            done => done?,
+    let mut names = crawl_names(inner).await?;
+    let mut readable = Vec::with_capacity(names.len());
+    for name in names.drain(..) {
+        match inner.perform("claim", &name, now, &Pass).await {
+            Ok(()) => readable.push(name),
+            // One that is gone, or that cannot be read, keeps nobody from the others.
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Corrupt) => {}
+            Err(error) => return Err(error),
         }
     }
-    match try_claim(inner, &mut session, &names, now, want).await {
-        Ok(claimed) => Ok(claimed),
-        Err(failure) => {
-            session.roll_back().await;
-            Err(inner.said("claim", failure))
+    let mut failures = 0;
+    loop {
+        let mut session = Session::new(inner.pool.client().await?);
+        let (failure, claimed) = match try_claim(inner, &mut session, &readable, now, want).await {
+            Ok(claimed) => return Ok(claimed),
+            Err(failed) => failed,
+        };
+        if let Some((claimed, evidence)) = claimed
+            && inner.was_committed(&session, &evidence).await?
+        {
+            return Ok(claimed);
+        }
+        session.roll_back().await;
+        failures += 1;
+        if !inner.may_try_again(&failure, failures).await {
+            return Err(inner.said("claim", failure));
         }
     }
 }
 
-async fn crawl_names(session: &Session) -> Result<Vec<Arc<str>>, Failure> {
-    let rows = session.rows("SELECT name FROM crawls ORDER BY name", &[]).await?;
-    rows.iter().map(|row| Ok(text(row.try_get(0)?))).collect()
+/// Holds no connection afterwards: who holds one and wants another waits for those who do the same.
+async fn crawl_names(inner: &Inner) -> Result<Vec<Arc<str>>, StoreError> {
+    let mut failures = 0;
+    loop {
+        let session = Session::new(inner.pool.client().await?);
+        let failure = match session.rows("SELECT name FROM crawls ORDER BY name", &[]).await {
+            Ok(rows) => {
+                let names = rows.iter().map(|row| Ok(text(row.try_get(0)?))).collect::<Result<_, Failure>>();
+                return names.map_err(|failure| inner.said("claim", failure));
+            }
+            Err(failure) => failure,
+        };
+        session.roll_back().await;
+        failures += 1;
+        if !inner.may_try_again(&failure, failures).await {
+            return Err(inner.said("claim", failure));
+        }
+    }
 }
 
+/// Claims once. With the failure to end the transaction comes the answer, and what its end would be seen by.
 async fn try_claim(
     inner: &Inner,
     session: &mut Session,
     names: &[Arc<str>],
     now: Timestamp,
     want: &Want,
-) -> Result<Claimed, Failure> {
+) -> Result<Claimed, (Failure, Option<(Claimed, Evidence)>)> {
+    let only = |failure| (failure, None);
+    let (claimed, evidence, served) = grant_turns(inner, session, names, now, want).await.map_err(only)?;
+    if let Err(failure) = session.commit().await {
+        return Err((failure, Some((claimed, evidence))));
+    }
+    *lock(&inner.last_served) = served;
+    Ok(claimed)
+}
+
+/// The crawls take turns. Answers also what it leaves, and which crawl was served last.
+async fn grant_turns(
+    inner: &Inner,
+    session: &mut Session,
+    names: &[Arc<str>],
+    now: Timestamp,
+    want: &Want,
+) -> Result<(Claimed, Evidence, Option<Arc<str>>), Failure> {
     session.begin().await?;
     let last = lock(&inner.last_served).clone();
     let (before, after): (Vec<_>, Vec<_>) =
@@ -103,6 +150,7 @@ async fn try_claim(
     }
     let mut claimed = Claimed { exhausted: true, ..Claimed::default() };
     let mut granted = Vec::new();
+    let mut evidence = Evidence::default();
     for (round, mut work) in turns {
         let none = round.leases.is_empty();
         let exhausted = none && work.is_exhausted(session).await?;
@@ -115,11 +163,11 @@ async fn try_claim(
                 [claimed.next, work.next_event(session, round.is_plain()).await?].into_iter().flatten().min();
         }
         work.save(session, inner.slot()).await?;
+        evidence.add(&work);
         inner.remember_turn(&work.crawl);
+        inner.keep_floors(&work);
         granted.push(round.leases.into_iter());
     }
-    session.commit().await?;
-    *lock(&inner.last_served) = served;
     claimed.leases = order.into_iter().filter_map(|turn| granted[turn].next()).collect();
-    Ok(claimed)
+    Ok((claimed, evidence, served))
 }

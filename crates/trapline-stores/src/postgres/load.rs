@@ -9,8 +9,8 @@ use trapline_core::{Identity, partition_of};
 
 use super::entry::{Entry, Grant, Spot, State, Wait};
 use super::moment::Moment;
-use super::queue::{Queue, Row};
-use super::session::{Failure, Key, Session, unreadable};
+use super::queue::{BY_HAND, Queue, Row};
+use super::session::{Failure, Key, Session};
 use super::work::{Group, Work};
 use crate::disk::message::values;
 
@@ -24,9 +24,10 @@ pub(super) static QUEUE: LazyLock<String> = LazyLock::new(|| {
 });
 const FIRST_OF_ROW: usize = 5;
 
+/// The transaction's number is asked for, and not only if it has one: a row is told before it is locked, which gives it one.
 static LOCK_QUEUES: LazyLock<String> = LazyLock::new(|| {
     format!(
-        "SELECT {}, pg_current_xact_id_if_assigned()::text AS xid FROM turns t CROSS JOIN LATERAL \
+        "SELECT {}, pg_current_xact_id()::text AS xid FROM turns t CROSS JOIN LATERAL \
          (SELECT * FROM queues q WHERE q.id = t.queue LIMIT 1) AS q WHERE t.queue = ANY($1) ORDER BY t.queue FOR UPDATE OF t",
         *QUEUE
     )
@@ -126,7 +127,17 @@ impl Work {
         let sql = if wait { &*LOCK_QUEUES } else { &*LOCK_QUEUES_IF_FREE };
         let rows = session.rows(sql, &[&ids]).await?;
         self.take_queues(session, &rows)?;
+        self.set_unreadable_aside();
         self.load_groups(session).await
+    }
+
+    /// Retires queues whose terms cannot be read, so that they are in nobody's way. They must be locked.
+    pub(super) fn set_unreadable_aside(&mut self) {
+        let unreadable = |queue: &&Queue| queue.unreadable && !queue.is_retired();
+        let found: Vec<i64> = self.queues.values().filter(unreadable).map(|queue| queue.id).collect();
+        for id in found {
+            self.retire(id, BY_HAND);
+        }
     }
 
     /// Takes rows of queues over.
@@ -273,22 +284,21 @@ pub(super) fn text(bytes: &[u8]) -> Arc<str> {
 /// A queue of the columns [`QUEUE`].
 pub(super) fn read_queue(row: &Columns) -> Result<Queue, Failure> {
     let key = text(row.try_get(1)?);
-    let terms = |column| {
-        values::read_terms(row.try_get(column)?)
-            .map_err(|error| unreadable(&format!("the terms of queue {key}"), &error))
-    };
-    let (suggested, steered) = (terms(3)?, terms(4)?);
+    let suggested = values::read_terms(row.try_get(3)?);
+    let steered = values::read_terms(row.try_get(4)?);
+    let unreadable = suggested.is_err() || steered.is_err();
     let row_of = Row::read(|column| row.get(FIRST_OF_ROW + column));
     Ok(Queue {
         id: row.try_get(0)?,
         partition: row.try_get(2)?,
         key,
-        suggested,
-        steered,
+        suggested: suggested.unwrap_or_default(),
+        steered: steered.unwrap_or_default(),
         row: row_of,
         stood: false,
         touched: false,
         terms_touched: false,
+        unreadable,
     })
 }
 

@@ -9,6 +9,8 @@ mod clock;
 mod connector;
 mod crawl;
 mod entry;
+mod evidence;
+mod floors;
 mod gate;
 mod jobs;
 mod load;

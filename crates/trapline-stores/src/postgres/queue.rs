@@ -26,6 +26,8 @@ pub(super) struct Queue {
     /// What is to be written when the step ends.
     pub(super) touched: bool,
     pub(super) terms_touched: bool,
+    /// Whether its terms cannot be read: then it is not served, since nobody knows how long it is to wait.
+    pub(super) unreadable: bool,
 }
 
 /// Where a queue stands in line.
@@ -133,6 +135,10 @@ impl Queue {
         by_operator: bool,
         settings: &Settings,
     ) -> (bool, bool) {
+        // An operator wrote them, or a candidate: only an operator may write over them.
+        if self.unreadable && !by_operator {
+            return (false, false);
+        }
         let before = self.in_force(settings);
         let own = if by_operator { &mut self.steered } else { &mut self.suggested };
         let taken = own.clone();
@@ -142,7 +148,7 @@ impl Queue {
         own.delay = terms.delay.or(own.delay);
         own.concurrency = terms.concurrency.or(own.concurrency);
         own.group = terms.group.clone().or(own.group.take());
-        self.terms_touched |= *own != taken;
+        self.terms_touched |= *own != taken || std::mem::take(&mut self.unreadable);
         self.terms_changed(&before, settings)
     }
 
@@ -150,7 +156,7 @@ impl Queue {
     pub(super) fn default_terms(&mut self, settings: &Settings) -> (bool, bool) {
         let before = self.in_force(settings);
         (self.suggested, self.steered) = (Terms::default(), Terms::default());
-        self.terms_touched = true;
+        (self.terms_touched, self.unreadable) = (true, false);
         self.terms_changed(&before, settings)
     }
 

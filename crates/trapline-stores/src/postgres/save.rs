@@ -15,6 +15,9 @@ use crate::disk::message::values;
 /// So many rows a crawl's counts are spread over.
 pub(super) const SLOTS: i64 = 32;
 
+/// So many of them are left for those who find theirs held: whoever hangs before the end of its transaction holds one.
+pub(super) const SPARE_SLOTS: i64 = 8;
+
 /// How much of a note's key it is listed by.
 const BEGINNING: usize = 1024;
 
@@ -468,7 +471,8 @@ impl Work {
                 "UPDATE tallies SET latest = greatest(latest, $3), bytes = bytes + $4::text::numeric, pending = pending + $5, \
                  leased = leased + $6, done = done + $7, disregarded = disregarded + $8, dead = dead + $9, \
                  visits = visits + $10, fetched = fetched + $11, spent = spent + $12::int8, granted = granted + $13, \
-                 expired = expired + $14 WHERE crawl = $1 AND slot = $2",
+                 expired = expired + $14 WHERE crawl = $1 AND slot = coalesce((SELECT slot FROM tallies \
+                 WHERE crawl = $1 AND slot >= $2 ORDER BY slot LIMIT 1 FOR UPDATE SKIP LOCKED), $2)",
                 params,
             ));
             session.execute_all(&all).await?;

@@ -332,6 +332,9 @@ impl Work {
     fn why(&self, queue: &Queue) -> String {
         let settings = &self.crawl.settings;
         match queue.state(self.now, self.group_waits(queue), settings) {
+            QueueState::Retired if queue.unreadable => {
+                "retired: its terms cannot be read; set them anew or forget them, then `reinstate` serves it again".to_owned()
+            }
             QueueState::Retired if queue.row.retired == BY_HAND => {
                 "retired by an operator; `reinstate` serves it again".to_owned()
             }

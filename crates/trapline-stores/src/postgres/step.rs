@@ -1,14 +1,16 @@
 //! A step: one verb on one crawl, in one transaction, again if others were in the way or the connection was lost.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use deadpool_postgres::Object;
+use tokio_postgres::error::SqlState;
 use trapline_core::{IdentityKey, Timestamp};
 use trapline_frontier::{CrawlState, ErrorKind, StoreError};
 
 use super::crawl::Crawl;
+use super::evidence::Evidence;
 use super::moment::{Moment, Ranks, column, time};
 use super::passing::{Due, STEP};
 use super::session::{Failure, Session, unreadable};
@@ -63,8 +65,10 @@ impl Inner {
             let done = self.try_perform(&mut session, attempted, crawl, now, verb, alone).await;
             let failure = match done {
                 Ok(answer) => return Ok(answer),
-                Err((Failure::Database(error), Some(answer))) if is_retryable(&error) == Retry::Reconnect => {
-                    match self.was_committed(&session).await {
+                Err((Failure::Database(error), Some((answer, evidence))))
+                    if is_retryable(&error) == Retry::Reconnect =>
+                {
+                    match self.was_committed(&session, &evidence).await {
                         Ok(true) => return Ok(answer),
                         Ok(false) => Failure::Database(error),
                         // Whether it was done is not known, which is what callers are told.
@@ -75,30 +79,30 @@ impl Inner {
             };
             session.roll_back().await;
             failures += 1;
-            match failure {
-                Failure::Alone => alone = true,
-                Failure::Again if failures < ATTEMPTS => {}
-                Failure::Database(error) if failures < ATTEMPTS && is_conflict(&error) => {}
-                Failure::Database(error)
-                    if failures < ATTEMPTS && is_retryable(&error) == Retry::Reconnect => {}
-                Failure::Store(error) => return Err(error),
-                Failure::Database(error) => return Err(self.pool.trouble(attempted, &error)),
-                Failure::Again => {
-                    let message = format!(
-                        "postgres store: cannot {attempted}: others changed the same queues {failures} times in a row; nothing \
-                         was done: try again"
-                    );
-                    return Err(StoreError::new(ErrorKind::Unavailable, message));
-                }
-            }
-            if failures > 2 {
-                let most = 1 << failures.min(8);
-                tokio::time::sleep(Duration::from_millis(1 + self.dice() % most)).await;
+            if matches!(failure, Failure::Alone) {
+                alone = true;
+            } else if !self.may_try_again(&failure, failures).await {
+                return Err(self.said(attempted, failure));
             }
         }
     }
 
-    /// Does a verb once. With the failure to end the transaction comes the answer, which holds if it ended all the same.
+    /// Whether what failed so, for so many times by now, may be tried again. If it failed often, after a while.
+    pub(super) async fn may_try_again(&self, failure: &Failure, failures: u32) -> bool {
+        let passes = match failure {
+            Failure::Again | Failure::Alone => true,
+            Failure::Database(error) => is_conflict(error) || is_retryable(error) == Retry::Reconnect,
+            Failure::Store(_) => false,
+        };
+        if passes && failures > 2 {
+            let most = 1 << failures.min(8);
+            tokio::time::sleep(Duration::from_millis(1 + self.dice() % most)).await;
+        }
+        passes && failures < ATTEMPTS
+    }
+
+    /// Does a verb once. With the failure to end the transaction comes the answer, which holds if it ended all the same, and what
+    /// that would be seen by.
     async fn try_perform<V: Verb>(
         self: &Arc<Self>,
         session: &mut Session,
@@ -107,7 +111,7 @@ impl Inner {
         now: Timestamp,
         verb: &V,
         alone: bool,
-    ) -> Result<V::Answer, (Failure, Option<V::Answer>)> {
+    ) -> Result<V::Answer, (Failure, Option<(V::Answer, Evidence)>)> {
         let only = |failure| (failure, None);
         let mut passes = 0;
         let mut worked = false;
@@ -150,6 +154,7 @@ impl Inner {
                 if work.has_news() {
                     self.tell(work.crawl.id).await;
                 }
+                self.keep_floors(&work);
                 continue;
             }
             work.check_limits();
@@ -161,12 +166,13 @@ impl Inner {
             work.save(session, self.slot()).await.map_err(only)?;
             return match session.commit().await {
                 Ok(()) => {
+                    self.keep_floors(&work);
                     if work.has_news() {
                         self.tell(work.crawl.id).await;
                     }
                     Ok(answer)
                 }
-                Err(failure) => Err((failure, Some(answer))),
+                Err(failure) => Err((failure, Some((answer, Evidence::of(&work))))),
             };
         }
     }
@@ -182,7 +188,10 @@ impl Inner {
     ) -> Result<Option<(Work, Due)>, Failure> {
         lock_crawl(session, id, alone).await?;
         let blocks = Ranks::blocks(draws);
-        let rows = session.rows(READ_CRAWL, &[&id, &blocks]).await?;
+        let mut floors = self.floors(id);
+        let from = floors.events();
+        let began = Instant::now();
+        let rows = session.rows(READ_CRAWL, &[&id, &blocks, &from.expiry, &from.due]).await?;
         let Some(row) = rows.first() else { return Ok(None) };
         let mut crawl = read_crawl(row)?;
         self.recall_turn(&mut crawl);
@@ -195,24 +204,45 @@ impl Inner {
             over_budget: row.try_get("over_budget")?,
             job: row.try_get("job")?,
         };
+        floors.found_events(began.elapsed(), due.expiry, due.waiting);
         let ranks = Ranks::new(row.try_get("blocks")?);
         let mut work = Work::new(crawl, column(now).max(latest), ranks);
-        work.alone = alone;
+        (work.alone, work.floors) = (alone, floors);
         Ok(Some((work, due)))
     }
 
-    /// Whether a transaction whose end was not answered was done.
-    async fn was_committed(&self, lost: &Session) -> Result<bool, StoreError> {
-        let Some(transaction) = lost.transaction.as_ref().filter(|_| lost.ending) else { return Ok(false) };
+    /// Whether a transaction whose end was not answered was done: it is over, and its traces are there.
+    pub(super) async fn was_committed(
+        &self,
+        lost: &Session,
+        evidence: &Evidence,
+    ) -> Result<bool, StoreError> {
+        if !lost.ending {
+            return Ok(false);
+        }
         loop {
             let client: Object = self.pool.client().await?;
-            let asked = client.query_one("SELECT pg_xact_status($1::text::xid8)", &[transaction]).await;
-            match asked {
+            let asked = match &lost.transaction {
+                Some(transaction) => {
+                    client.query_one("SELECT pg_xact_status($1::text::xid8)", &[transaction]).await
+                }
+                None => client.query_one("SELECT NULL::text", &[]).await,
+            };
+            let seen = match asked {
                 Ok(row) => match row.get::<_, Option<&str>>(0) {
-                    Some("committed") => return Ok(true),
-                    Some("in progress") => tokio::time::sleep(Duration::from_millis(50)).await,
-                    _ => return Ok(false),
+                    Some("in progress") => {
+                        tokio::time::sleep(Duration::from_millis(50)).await;
+                        continue;
+                    }
+                    Some("aborted") => return Ok(false),
+                    _ => evidence.is_there(&client).await,
                 },
+                // A number that nobody has had yet: the server crashed, and knows nothing of it.
+                Err(error) if error.code() == Some(&SqlState::INVALID_PARAMETER_VALUE) => return Ok(false),
+                Err(error) => Err(error),
+            };
+            match seen {
+                Ok(is_there) => return Ok(is_there),
                 Err(error) if is_retryable(&error) == Retry::Reconnect => {}
                 Err(error) => return Err(self.pool.trouble("ask what became of a transaction", &error)),
             }
@@ -242,8 +272,8 @@ fn is_conflict(error: &tokio_postgres::Error) -> bool {
 
 /// A crawl with what is due in it, and ranks for a command.
 const READ_CRAWL: &str = "SELECT c.*, t.latest, t.fetched, t.bytes, \
-     (SELECT min(deadline) FROM leases l WHERE l.crawl = c.id) AS expiry, \
-     (SELECT min(due_at) FROM waiting w WHERE w.crawl = c.id) AS waiting, \
+     (SELECT min(deadline) FROM leases l WHERE l.crawl = c.id AND deadline >= $3) AS expiry, \
+     (SELECT min(due_at) FROM waiting w WHERE w.crawl = c.id AND due_at >= $4) AS waiting, \
      (SELECT min(next_at) FROM groups g WHERE g.crawl = c.id AND parked = 1) AS wake, \
      (SELECT min(expires) FROM notes n WHERE n.crawl = c.id AND expires IS NOT NULL) AS note, \
      (SELECT min(retired_at) FROM turns r WHERE r.crawl = c.id AND retired = 2) AS over_budget, \

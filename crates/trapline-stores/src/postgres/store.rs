@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use tokio::task::JoinHandle;
-use trapline_core::{Candidate, Timestamp};
+use trapline_core::{Candidate, IdentityKey, Timestamp};
 use trapline_frontier::{
-    Admission, Claimed, CrawlChange, CrawlReport, ErrorKind, NewCrawl, Page, Query, Recovered, Rows, Scan,
-    Settled, Settlement, Stats, Steer, Steered, Store, StoreError, UrlState, Want,
+    Admission, Claimed, CrawlChange, CrawlReport, CrawlState, ErrorKind, NewCrawl, Page, Query, Recovered,
+    Rows, Scan, Settings, Settled, Settlement, Stats, Steer, Steered, Store, StoreError, UrlState, Want,
 };
 
 use super::admit::Admit;
@@ -18,9 +18,10 @@ use super::any::claim_any;
 use super::claim::Claim;
 use super::clock::Clock;
 use super::crawl::Crawl;
+use super::floors::Floors;
 use super::moment::column;
 use super::pool::Pool;
-use super::save::SLOTS;
+use super::save::{SLOTS, SPARE_SLOTS};
 use super::scan::{Ask, Count};
 use super::session::{Failure, Session};
 use super::settle::Settle;
@@ -53,6 +54,8 @@ pub(super) struct Inner {
     turns: Mutex<BTreeMap<i64, i64>>,
     /// The crawl that was served last by a claim from any.
     pub(super) last_served: Mutex<Option<Arc<str>>>,
+    /// Where to begin to look in each crawl, while looking takes long.
+    floors: Mutex<BTreeMap<i64, Floors>>,
     /// What was found in each crawl when this handle first came to it.
     found: Mutex<BTreeMap<i64, Recovered>>,
     wakeups: Wakeups,
@@ -90,6 +93,7 @@ impl PostgresStore {
                 crawls: Mutex::default(),
                 turns: Mutex::default(),
                 last_served: Mutex::default(),
+                floors: Mutex::default(),
                 found: Mutex::default(),
                 dice: AtomicU64::new(u64::from_le_bytes(seed)),
             }),
@@ -231,9 +235,9 @@ impl Inner {
         (drawn ^ drawn >> 31).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 20
     }
 
-    /// Which row of a crawl's counts a step adds to.
+    /// Which row of a crawl's counts a step adds to, or the next one that nobody holds.
     pub(super) fn slot(&self) -> i64 {
-        (self.dice() % SLOTS.unsigned_abs()) as i64
+        (self.dice() % (SLOTS - SPARE_SLOTS).unsigned_abs()) as i64
     }
 
     /// Tells those who wait that a crawl has something new: now, or a moment later if they were told just now.
@@ -296,6 +300,22 @@ impl Inner {
         }
     }
 
+    /// Where to begin to look in a crawl.
+    pub(super) fn floors(&self, crawl: i64) -> Floors {
+        lock(&self.floors).get(&crawl).map(Floors::good).unwrap_or_default()
+    }
+
+    /// Keeps where a step that is done began to look, and what it has put before that.
+    pub(super) fn keep_floors(&self, work: &Work) {
+        let mut floors = work.floors.clone();
+        floors.lower(work);
+        // Whoever works alone may have changed any queue.
+        if work.alone {
+            floors = Floors::default();
+        }
+        lock(&self.floors).insert(work.crawl.id, floors);
+    }
+
     /// Notes what there was in a crawl when this handle first came to it.
     pub(super) async fn notice(&self, session: &Session, work: &Work) -> Result<(), Failure> {
         if lock(&self.found).contains_key(&work.crawl.id) {
@@ -330,12 +350,18 @@ impl Inner {
                 None => Err(StoreError::new(ErrorKind::Invalid, message)),
             };
         }
-        let mut session = Session::new(self.pool.client().await?);
-        match self.try_create(&mut session, name, now, new).await {
-            Ok(steered) => Ok(steered),
-            Err(failure) => {
-                session.roll_back().await;
-                Err(self.said("create a crawl", failure))
+        // Harmless when it is done twice.
+        let mut failures = 0;
+        loop {
+            let mut session = Session::new(self.pool.client().await?);
+            let failure = match self.try_create(&mut session, name, now, new).await {
+                Ok(steered) => return Ok(steered),
+                Err(failure) => failure,
+            };
+            session.roll_back().await;
+            failures += 1;
+            if !self.may_try_again(&failure, failures).await {
+                return Err(self.said("create a crawl", failure));
             }
         }
     }
@@ -367,16 +393,27 @@ impl Inner {
 
     /// Removes a crawl with everything in it.
     async fn delete(&self, name: &str) -> Result<Steered, StoreError> {
-        let mut session = Session::new(self.pool.client().await?);
-        match self.try_delete(&mut session, name).await {
-            Ok(true) => {
-                self.forget_crawl(name);
-                Ok(Steered { affected: 1, job: None })
-            }
-            Ok(false) => Err(StoreError::no_crawl("postgres", "steer", name)),
-            Err(failure) => {
-                session.roll_back().await;
-                Err(self.said("delete a crawl", failure))
+        let mut failures = 0;
+        // Whether it may have been done before, without an answer.
+        let mut ending = false;
+        loop {
+            let mut session = Session::new(self.pool.client().await?);
+            let failure = match self.try_delete(&mut session, name).await {
+                Ok(gone) => {
+                    self.forget_crawl(name);
+                    let done = Steered { affected: 1, job: None };
+                    let is_ours = gone || ending;
+                    return is_ours
+                        .then_some(done)
+                        .ok_or_else(|| StoreError::no_crawl("postgres", "steer", name));
+                }
+                Err(failure) => failure,
+            };
+            ending |= session.ending;
+            session.roll_back().await;
+            failures += 1;
+            if !self.may_try_again(&failure, failures).await {
+                return Err(self.said("delete a crawl", failure));
             }
         }
     }
@@ -423,8 +460,23 @@ impl Inner {
         let rows = session.rows(sql, &[&after, &limit.saturating_add(1)]).await?;
         let mut reports: Vec<CrawlReport> = Vec::new();
         for row in rows.iter().take(usize::try_from(limit).unwrap_or(usize::MAX)) {
-            let work = Work::new(read_crawl(row)?, 0, super::moment::Ranks::new(Vec::new()));
-            reports.push(work.report(session).await?);
+            reports.push(match read_crawl(row) {
+                Ok(crawl) => {
+                    let work = Work::new(crawl, 0, super::moment::Ranks::new(Vec::new()));
+                    work.report(session).await?
+                }
+                // One that cannot be read is listed with the others, and as what it is: at its end.
+                Err(Failure::Store(error)) => CrawlReport {
+                    name: super::load::text(row.try_get("name")?),
+                    key: IdentityKey::from_bytes([0; 32]),
+                    partitions: u32::try_from(row.try_get::<_, i64>("partitions")?).unwrap_or(1),
+                    settings: Settings::default(),
+                    started: super::moment::time(row.try_get("started")?),
+                    state: CrawlState::Finished(error.to_string()),
+                    exhausted: false,
+                },
+                Err(failure) => return Err(failure),
+            });
         }
         let more = rows.len() > reports.len();
         let cursor = more.then_some(scan.cursor.unwrap_or(0) + reports.len() as u64);
@@ -439,7 +491,8 @@ impl Inner {
             Failure::Again | Failure::Alone => StoreError::new(
                 ErrorKind::Unavailable,
                 format!(
-                    "postgres store: cannot {attempted}: others were in the way; nothing was done: try again"
+                    "postgres store: cannot {attempted}: others changed the same queues again and again; nothing was done: try \
+                     again"
                 ),
             ),
         }

@@ -13,6 +13,7 @@ use trapline_frontier::{NoteWrite, Order};
 
 use super::crawl::Crawl;
 use super::entry::{Entry, FRESH, RETURNED, Spot, State, TIE_BYTES, Wait};
+use super::floors::Floors;
 use super::moment::{Moment, Rank, Ranks, column};
 use super::queue::{BARE, BY_HAND, FULL, INACTIVE, NOT_IN_LINE, NOT_RETIRED, OVER_BUDGET, Queue, READY};
 
@@ -39,6 +40,7 @@ pub(super) struct Work {
     pub(super) known: BTreeSet<Identity>,
     pub(super) notes: Vec<NoteWrite>,
     pub(super) tally: Tally,
+    pub(super) floors: Floors,
 }
 
 /// Queues that share a pace.
@@ -81,6 +83,7 @@ impl Work {
             known: BTreeSet::new(),
             notes: Vec::new(),
             tally: Tally::default(),
+            floors: Floors::default(),
         }
     }
 

@@ -1,13 +1,22 @@
 //! Stores that talk to servers, which the tests start themselves.
 
+mod bloat;
+mod clocks;
 mod connecting;
+mod crawls;
+mod holding;
+mod hostile;
+mod lost_answers;
 mod migrating;
 mod model;
 mod news;
+mod poisoned;
+mod proxy;
 mod suite;
 mod time;
 mod tls;
 mod waking;
+mod workers;
 
 use std::sync::OnceLock;
 

@@ -55,7 +55,8 @@ impl Sized {
                 .iter()
                 .map(|n| {
                     // 64 characters, as in the figures of the other stores.
-                    let url = format!("http://host-{:06}.example/a/path/of/usual/length/{n:09}.html", n % hosts);
+                    let url =
+                        format!("http://host-{:06}.example/a/path/of/usual/length/{n:09}.html", n % hosts);
                     Candidate { statement, ..self.frontier.prepare(Request::get(url)).unwrap() }
                 })
                 .collect();
@@ -106,8 +107,10 @@ fn what_a_frontier_takes_in_a_database() {
     let pending = Sized::new();
     pending.admit(URLS, 1_000, None);
     pending.tell("pending URLs", URLS, &["urls", "pending"]);
-    pollster::block_on(pending.frontier.steer_crawl(now(), CrawlChange::Set(vec![("concurrency".into(), "0".into())])))
-        .unwrap();
+    pollster::block_on(
+        pending.frontier.steer_crawl(now(), CrawlChange::Set(vec![("concurrency".into(), "0".into())])),
+    )
+    .unwrap();
     let took = pending.cycle(URLS);
     println!("claimed and settled once in {:.0} s", took.as_secs_f64());
     pending.tell("after that", URLS, &["urls", "pending", "leases", "pages", "turns", "tallies"]);
