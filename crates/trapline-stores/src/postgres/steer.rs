@@ -49,7 +49,7 @@ impl Verb for Act {
 }
 
 /// So many URLs are forgotten with one statement.
-const CHUNK: usize = 10_000;
+const CHUNK: usize = 1000;
 
 const ONE: Steered = Steered { affected: 1, job: None };
 
@@ -123,7 +123,7 @@ impl Work {
             let gone = session.rows(sql, &[&id]).await?;
             for gone in gone.chunks(CHUNK) {
                 let entries: Vec<i64> = gone.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>()?;
-                let urls = "DELETE FROM urls WHERE crawl = $1 AND entry = ANY($2) RETURNING identity, nth";
+                let urls = "DELETE FROM urls WHERE crawl = $1 AND entry = ANY($2) RETURNING identity, entry";
                 let gone = session.rows(urls, &[&self.crawl.id, &entries]).await?;
                 self.unsee(session, &gone).await?;
                 let pages = "DELETE FROM pages WHERE crawl = $1 AND entry = ANY($2)";
@@ -138,23 +138,22 @@ impl Work {
         Ok(Steered { affected: pending.unsigned_abs(), job: None })
     }
 
-    /// Takes URLs out of the seen table: rows of their identities and numbers.
+    /// Takes URLs out of the seen table: rows of their identities and entries.
     async fn unsee(&self, session: &Session, gone: &[Columns]) -> Result<(), Failure> {
         let identities: Vec<Key> = gone.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>()?;
-        let nths: Vec<i64> = gone.iter().map(|row| row.try_get(1)).collect::<Result<_, _>>()?;
-        let sql = "DELETE FROM seen s USING unnest($2::uuid[], $3::int8[]) AS gone (identity, nth) \
-                   WHERE s.crawl = $1 AND s.identity = gone.identity AND s.nth = gone.nth";
-        session.execute(sql, &[&self.crawl.id, &identities, &nths]).await?;
+        let entries: Vec<i64> = gone.iter().map(|row| row.try_get(1)).collect::<Result<_, _>>()?;
+        let sql = "DELETE FROM seen WHERE crawl = $1 AND identity = ANY($2) AND entry = ANY($3)";
+        session.execute(sql, &[&self.crawl.id, &identities, &entries]).await?;
         Ok(())
     }
 
     /// Forgets all of a queue's URLs.
     async fn delete(&mut self, session: &Session, id: i64) -> Result<Steered, Failure> {
-        let urls = "DELETE FROM urls WHERE queue = $1 RETURNING identity, nth, entry";
+        let urls = "DELETE FROM urls WHERE queue = $1 RETURNING identity, entry";
         let gone = session.rows(urls, &[&id]).await?;
         for gone in gone.chunks(CHUNK) {
             self.unsee(session, gone).await?;
-            let entries: Vec<i64> = gone.iter().map(|row| row.try_get(2)).collect::<Result<_, _>>()?;
+            let entries: Vec<i64> = gone.iter().map(|row| row.try_get(1)).collect::<Result<_, _>>()?;
             for sql in [
                 "DELETE FROM pending WHERE crawl = $1 AND entry = ANY($2)",
                 "DELETE FROM waiting WHERE crawl = $1 AND entry = ANY($2)",
