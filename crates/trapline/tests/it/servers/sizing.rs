@@ -49,8 +49,8 @@ impl Sized {
             .collect()
     }
 
-    fn admit(&self, urls: usize, hosts: usize, statement: Option<Statement>) {
-        for batch in (0..urls).collect::<Vec<_>>().chunks(5_000) {
+    fn admit(&self, urls: std::ops::Range<usize>, hosts: usize, statement: Option<Statement>) {
+        for batch in urls.collect::<Vec<_>>().chunks(5_000) {
             let batch: Vec<_> = batch
                 .iter()
                 .map(|n| {
@@ -88,6 +88,12 @@ impl Sized {
         begun.elapsed()
     }
 
+    fn dead(&self) {
+        let sql = "SELECT relname, n_live_tup, n_dead_tup, autovacuum_count FROM pg_stat_user_tables \
+                   WHERE relname IN ('turns', 'leases', 'pending', 'tallies') ORDER BY 1";
+        println!("name|live|dead|autovacuums\n{}", self.server.sql(&self.database, sql).unwrap());
+    }
+
     fn tell(&self, what: &str, count: usize, tables: &[&str]) {
         let bytes = self.bytes();
         for table in tables {
@@ -101,12 +107,12 @@ impl Sized {
 #[ignore = "it takes some minutes; the manual has its figures"]
 fn what_a_frontier_takes_in_a_database() {
     let known = Sized::new();
-    known.admit(URLS, 1_000, Some(Statement::Done));
-    known.tell("known URLs", URLS, &["urls"]);
+    known.admit(0..URLS, 1_000, Some(Statement::Done));
+    known.tell("known URLs", URLS, &["seen", "urls"]);
 
     let pending = Sized::new();
-    pending.admit(URLS, 1_000, None);
-    pending.tell("pending URLs", URLS, &["urls", "pending"]);
+    pending.admit(0..URLS, 1_000, None);
+    pending.tell("pending URLs", URLS, &["seen", "urls", "pending"]);
     pollster::block_on(
         pending.frontier.steer_crawl(now(), CrawlChange::Set(vec![("concurrency".into(), "0".into())])),
     )
@@ -116,11 +122,14 @@ fn what_a_frontier_takes_in_a_database() {
     pending.tell("after that", URLS, &["urls", "pending", "leases", "pages", "turns", "tallies"]);
 
     let queues = Sized::new();
-    queues.admit(QUEUES, QUEUES, None);
+    queues.admit(0..QUEUES, QUEUES, None);
     queues.tell("queues", QUEUES, &["queues", "turns"]);
-    queues.cycle(QUEUES);
-    queues.tell("after each was served once", QUEUES, &["queues", "turns", "leases", "pending"]);
-    let sql = "SELECT relname, n_live_tup, n_dead_tup, autovacuum_count FROM pg_stat_user_tables \
-               WHERE relname IN ('turns', 'leases', 'pending', 'tallies') ORDER BY 1";
-    println!("name|live|dead|autovacuums\n{}", queues.server.sql(&queues.database, sql).unwrap());
+    for round in 1..=4 {
+        queues.cycle(QUEUES);
+        queues.tell(&format!("served {round} times"), QUEUES, &["queues", "turns", "leases", "pending"]);
+        queues.dead();
+        // What the server does by itself once a minute.
+        queues.server.sql(&queues.database, "VACUUM").unwrap();
+        queues.admit(QUEUES * round..QUEUES * (round + 1), QUEUES, None);
+    }
 }
