@@ -161,6 +161,7 @@ async fn grant_turns(
         work.save(session, inner.slot()).await?;
         evidence.add(&work);
         inner.remember_turn(&work.crawl);
+        inner.keep_floors(&work);
         granted.push(round.leases.into_iter());
     }
     claimed.leases = order.into_iter().filter_map(|turn| granted[turn].next()).collect();

@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::{Arc, LazyLock};
+use std::time::Instant;
 
 use async_trait::async_trait;
 use tokio_postgres::Row as Columns;
@@ -15,7 +16,7 @@ use super::entry::{Entry, Grant, Spot, State};
 use super::load::QUEUE;
 use super::moment::{Moment, column, time};
 use super::queue::{NOT_IN_LINE, OVER_BUDGET, Turn};
-use super::session::{Failure, Key, Session};
+use super::session::{Failure, Key, Param, Session};
 use super::step::Verb;
 use super::work::Work;
 use crate::disk::message::values;
@@ -152,18 +153,25 @@ impl<'a> Round<'a> {
     }
 }
 
-static NEXT_QUEUES: LazyLock<String> = LazyLock::new(|| {
+/// The tiers there are, as far as somebody who looks at everything finds them.
+const ALL_TIERS: &str = "RECURSIVE tiers AS (\
+       (SELECT precedence, tier, -1::int8 AS floor FROM turns \
+        WHERE crawl = $1 AND tier >= 0 AND (precedence, tier) >= ($3::int8, $4::int8) ORDER BY precedence, tier LIMIT 1) \
+       UNION ALL \
+       SELECT n.precedence, n.tier, -1::int8 FROM tiers CROSS JOIN LATERAL \
+         (SELECT precedence, tier FROM turns WHERE crawl = $1 AND tier >= 0 \
+          AND (precedence, tier) > (tiers.precedence, tiers.tier) ORDER BY precedence, tier LIMIT 1) AS n)";
+
+/// The tiers that were found before, and where each of them begins.
+const KNOWN_TIERS: &str = "tiers AS (SELECT * FROM unnest($11::int8[], $12::int8[], $13::int8[]) AS known (precedence, tier, floor) \
+       WHERE (precedence, tier) >= ($3::int8, $4::int8))";
+
+/// The next queues in line, of these tiers.
+fn next_queues(tiers: &str) -> String {
     format!(
-        "WITH RECURSIVE tiers AS (\
-           (SELECT precedence, tier FROM turns WHERE crawl = $1 AND tier >= 0 AND (precedence, tier) >= ($3::int8, $4::int8) \
-            ORDER BY precedence, tier LIMIT 1) \
-           UNION ALL \
-           SELECT n.precedence, n.tier FROM tiers CROSS JOIN LATERAL \
-             (SELECT precedence, tier FROM turns WHERE crawl = $1 AND tier >= 0 \
-              AND (precedence, tier) > (tiers.precedence, tiers.tier) ORDER BY precedence, tier LIMIT 1) AS n\
-         ) SELECT {}, pg_current_xact_id_if_assigned()::text AS xid FROM tiers CROSS JOIN LATERAL \
+        "WITH {tiers} SELECT {}, pg_current_xact_id_if_assigned()::text AS xid FROM tiers CROSS JOIN LATERAL \
            (SELECT * FROM turns WHERE crawl = $1 AND tier >= 0 AND precedence = tiers.precedence AND tier = tiers.tier \
-            AND serve_at <= $2 AND (serve_at, serve_rank, queue) > (\
+            AND serve_at <= $2 AND serve_at >= tiers.floor AND (serve_at, serve_rank, queue) > (\
               CASE WHEN (tiers.precedence, tiers.tier) = ($3, $4) THEN $5::int8 ELSE -1 END, \
               CASE WHEN (tiers.precedence, tiers.tier) = ($3, $4) THEN $6::int8 ELSE -1 END, \
               CASE WHEN (tiers.precedence, tiers.tier) = ($3, $4) THEN $7::int8 ELSE -1 END) \
@@ -172,7 +180,10 @@ static NEXT_QUEUES: LazyLock<String> = LazyLock::new(|| {
          CROSS JOIN LATERAL (SELECT * FROM queues q WHERE q.id = t.queue LIMIT 1) AS q LIMIT $10",
         *QUEUE
     )
-});
+}
+
+static NEXT_QUEUES: LazyLock<String> = LazyLock::new(|| next_queues(ALL_TIERS));
+static NEXT_KNOWN_QUEUES: LazyLock<String> = LazyLock::new(|| next_queues(KNOWN_TIERS));
 
 static NAMED_QUEUES: LazyLock<String> = LazyLock::new(|| {
     format!(
@@ -360,6 +371,9 @@ impl Work {
 
     /// Brings the next queues in line, with their first URLs.
     async fn bring(&mut self, session: &mut Session, round: &mut Round<'_>) -> Result<(), Failure> {
+        let began = Instant::now();
+        // Whoever looks at some partitions, or goes on where it was, does not see who is first.
+        let sees_first = round.keys.is_none() && round.horizon.is_none() && round.want.partitions.is_none();
         let partitions = round.want.partitions.as_ref();
         let partitions: Option<Vec<i64>> =
             partitions.map(|partitions| partitions.iter().map(|partition| i64::from(*partition)).collect());
@@ -377,23 +391,28 @@ impl Work {
             let before = Turn { precedence: -1, tier: -1, since: Moment { at: -1, rank: -1 }, queue: -1 };
             let from = round.horizon.unwrap_or(before);
             let limit = self.queues_to_bring(round);
-            let rows = session
-                .rows(
-                    &NEXT_QUEUES,
-                    &[
-                        &self.crawl.id,
-                        &self.now,
-                        &from.precedence,
-                        &from.tier,
-                        &from.since.at,
-                        &from.since.rank,
-                        &from.queue,
-                        &partitions,
-                        &except,
-                        &limit,
-                    ],
-                )
-                .await?;
+            let mut params: Vec<Param<'_>> = vec![
+                &self.crawl.id,
+                &self.now,
+                &from.precedence,
+                &from.tier,
+                &from.since.at,
+                &from.since.rank,
+                &from.queue,
+                &partitions,
+                &except,
+                &limit,
+            ];
+            let known = self.floors.line();
+            params.extend(known.iter().flatten().map(|column| column as Param<'_>));
+            let sql = if known.is_some() { &NEXT_KNOWN_QUEUES } else { &NEXT_QUEUES };
+            let mut rows = session.rows(sql, &params).await?;
+            if (rows.len() as i64) < limit {
+                self.floors.forget_line();
+                if known.is_some() {
+                    rows = session.rows(&NEXT_QUEUES, &params[..10]).await?;
+                }
+            }
             round.more = rows.len() as i64 == limit;
             rows
         };
@@ -412,7 +431,15 @@ impl Work {
         if let Some(last) = new.last() {
             round.horizon = Some(super::load::read_queue(last)?.turn());
         }
+        let took = began.elapsed();
         self.take_queues(session, &new)?;
+        if sees_first && round.except.is_empty() && round.more {
+            let mut first = BTreeMap::new();
+            for turn in brought.iter().map(|id| self.queue(*id).turn()) {
+                first.entry((turn.precedence, turn.tier)).or_insert(turn.since.at);
+            }
+            self.floors.found_line(took, brought.len(), first);
+        }
         self.set_unreadable_aside();
         self.load_groups(session).await?;
         self.bring_heads(session, round, &brought).await?;

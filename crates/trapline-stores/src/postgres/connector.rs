@@ -72,13 +72,21 @@ impl Connect for Connector {
         _: &Config,
     ) -> Pin<Box<dyn Future<Output = Result<(Client, JoinHandle<()>), Error>> + Send + '_>> {
         Box::pin(async {
-            let (client, carrier) = Self::connect(self).await?;
-            let carried = tokio::spawn(async {
-                // Whoever waits for an answer is told; nobody else has to know.
-                let _ = carrier.await;
-            });
-            client.batch_execute(&self.session).await?;
-            Ok((client, carried))
+            loop {
+                let (client, carrier) = Self::connect(self).await?;
+                let carried = tokio::spawn(async {
+                    // Whoever waits for an answer is told; nobody else has to know.
+                    let _ = carrier.await;
+                });
+                match client.batch_execute(&self.session).await {
+                    Ok(()) => return Ok((client, carried)),
+                    // Lost before it was of any use: as if it had never been.
+                    Err(error) if trouble::may_connect_later(&error) => {
+                        self.gate.failed(trouble::reason(&error));
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
         })
     }
 }
@@ -100,7 +108,8 @@ fn session(address: &Address) -> String {
          SET TimeZone TO 'UTC'; \
          SET client_min_messages TO warning; \
          SET jit TO off; \
-         SET enable_seqscan TO off; SET enable_hashjoin TO off; SET enable_mergejoin TO off; \
+         SET enable_seqscan TO off; SET enable_bitmapscan TO off; SET enable_hashjoin TO off; \
+         SET enable_mergejoin TO off; \
          SET plan_cache_mode TO force_generic_plan"
     )
 }

@@ -10,6 +10,7 @@ mod connector;
 mod crawl;
 mod entry;
 mod evidence;
+mod floors;
 mod gate;
 mod jobs;
 mod load;

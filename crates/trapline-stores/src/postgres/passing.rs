@@ -50,13 +50,14 @@ impl Work {
     /// Lets happen what is due by now. Answers whether anything did.
     pub(super) async fn pass(&mut self, session: &mut Session) -> Result<bool, Failure> {
         let (crawl, now) = (self.crawl.id, self.now);
-        let expiring = "SELECT entry, queue FROM leases WHERE crawl = $1 AND deadline <= $2 \
+        let expiring = "SELECT entry, queue FROM leases WHERE crawl = $1 AND deadline <= $2 AND deadline >= $4 \
                         ORDER BY deadline, deadline_rank LIMIT $3";
-        let waiting = "SELECT entry, queue FROM waiting WHERE crawl = $1 AND due_at <= $2 \
+        let waiting = "SELECT entry, queue FROM waiting WHERE crawl = $1 AND due_at <= $2 AND due_at >= $4 \
                        ORDER BY due_at, due_rank LIMIT $3";
         let (mut entries, mut queues): (Vec<i64>, HashSet<i64>) = (Vec::new(), HashSet::new());
-        for sql in [expiring, waiting] {
-            for row in session.rows(sql, &[&crawl, &now, &STEP]).await? {
+        let from = self.floors.events();
+        for (sql, from) in [(expiring, from.expiry), (waiting, from.due)] {
+            for row in session.rows(sql, &[&crawl, &now, &STEP, &from]).await? {
                 entries.push(row.try_get(0)?);
                 queues.insert(row.try_get(1)?);
             }

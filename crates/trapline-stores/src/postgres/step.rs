@@ -1,7 +1,7 @@
 //! A step: one verb on one crawl, in one transaction, again if others were in the way or the connection was lost.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use deadpool_postgres::Object;
@@ -150,6 +150,7 @@ impl Inner {
                 work.check_limits();
                 work.save(session, self.slot()).await.map_err(only)?;
                 session.commit().await.map_err(only)?;
+                self.keep_floors(&work);
                 continue;
             }
             work.check_limits();
@@ -157,7 +158,10 @@ impl Inner {
             self.remember_turn(&work.crawl);
             work.save(session, self.slot()).await.map_err(only)?;
             return match session.commit().await {
-                Ok(()) => Ok(answer),
+                Ok(()) => {
+                    self.keep_floors(&work);
+                    Ok(answer)
+                }
                 Err(failure) => Err((failure, Some((answer, Evidence::of(&work))))),
             };
         }
@@ -174,7 +178,10 @@ impl Inner {
     ) -> Result<Option<(Work, Due)>, Failure> {
         lock_crawl(session, id, alone).await?;
         let blocks = Ranks::blocks(draws);
-        let rows = session.rows(READ_CRAWL, &[&id, &blocks]).await?;
+        let mut floors = self.floors(id);
+        let from = floors.events();
+        let began = Instant::now();
+        let rows = session.rows(READ_CRAWL, &[&id, &blocks, &from.expiry, &from.due]).await?;
         let Some(row) = rows.first() else { return Ok(None) };
         let mut crawl = read_crawl(row)?;
         self.recall_turn(&mut crawl);
@@ -187,14 +194,19 @@ impl Inner {
             over_budget: row.try_get("over_budget")?,
             job: row.try_get("job")?,
         };
+        floors.found_events(began.elapsed(), due.expiry, due.waiting);
         let ranks = Ranks::new(row.try_get("blocks")?);
         let mut work = Work::new(crawl, column(now).max(latest), ranks);
-        work.alone = alone;
+        (work.alone, work.floors) = (alone, floors);
         Ok(Some((work, due)))
     }
 
     /// Whether a transaction whose end was not answered was done: it is over, and its traces are there.
-    pub(super) async fn was_committed(&self, lost: &Session, evidence: &Evidence) -> Result<bool, StoreError> {
+    pub(super) async fn was_committed(
+        &self,
+        lost: &Session,
+        evidence: &Evidence,
+    ) -> Result<bool, StoreError> {
         if !lost.ending {
             return Ok(false);
         }
@@ -250,8 +262,8 @@ fn is_conflict(error: &tokio_postgres::Error) -> bool {
 
 /// A crawl with what is due in it, and ranks for a command.
 const READ_CRAWL: &str = "SELECT c.*, t.latest, t.fetched, t.bytes, \
-     (SELECT min(deadline) FROM leases l WHERE l.crawl = c.id) AS expiry, \
-     (SELECT min(due_at) FROM waiting w WHERE w.crawl = c.id) AS waiting, \
+     (SELECT min(deadline) FROM leases l WHERE l.crawl = c.id AND deadline >= $3) AS expiry, \
+     (SELECT min(due_at) FROM waiting w WHERE w.crawl = c.id AND due_at >= $4) AS waiting, \
      (SELECT min(next_at) FROM groups g WHERE g.crawl = c.id AND parked = 1) AS wake, \
      (SELECT min(expires) FROM notes n WHERE n.crawl = c.id AND expires IS NOT NULL) AS note, \
      (SELECT min(retired_at) FROM turns r WHERE r.crawl = c.id AND retired = 2) AS over_budget, \

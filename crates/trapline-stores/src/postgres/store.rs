@@ -1,6 +1,6 @@
 //! The store: the six verbs, each a step in a transaction of its own.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -8,14 +8,15 @@ use std::time::Instant;
 use async_trait::async_trait;
 use trapline_core::{Candidate, IdentityKey, Timestamp};
 use trapline_frontier::{
-    Admission, Claimed, CrawlChange, CrawlReport, CrawlState, ErrorKind, NewCrawl, Page, Query, Recovered, Rows,
-    Scan, Settings, Settled, Settlement, Stats, Steer, Steered, Store, StoreError, UrlState, Want,
+    Admission, Claimed, CrawlChange, CrawlReport, CrawlState, ErrorKind, NewCrawl, Page, Query, Recovered,
+    Rows, Scan, Settings, Settled, Settlement, Stats, Steer, Steered, Store, StoreError, UrlState, Want,
 };
 
 use super::admit::Admit;
 use super::any::claim_any;
 use super::claim::Claim;
 use super::crawl::Crawl;
+use super::floors::Floors;
 use super::moment::column;
 use super::pool::Pool;
 use super::save::{SLOTS, SPARE_SLOTS};
@@ -47,6 +48,8 @@ pub(super) struct Inner {
     turns: Mutex<HashMap<i64, i64>>,
     /// The crawl that was served last by a claim from any.
     pub(super) last_served: Mutex<Option<Arc<str>>>,
+    /// Where to begin to look in each crawl, while looking takes long.
+    floors: Mutex<BTreeMap<i64, Floors>>,
     /// What was found in each crawl when this handle first came to it.
     found: Mutex<HashMap<i64, Recovered>>,
     dice: AtomicU64,
@@ -69,6 +72,7 @@ impl PostgresStore {
                 crawls: Mutex::default(),
                 turns: Mutex::default(),
                 last_served: Mutex::default(),
+                floors: Mutex::default(),
                 found: Mutex::default(),
                 dice: AtomicU64::new(u64::from_le_bytes(seed)),
             }),
@@ -206,6 +210,22 @@ impl Inner {
         }
     }
 
+    /// Where to begin to look in a crawl.
+    pub(super) fn floors(&self, crawl: i64) -> Floors {
+        lock(&self.floors).get(&crawl).map(Floors::good).unwrap_or_default()
+    }
+
+    /// Keeps where a step that is done began to look, and what it has put before that.
+    pub(super) fn keep_floors(&self, work: &Work) {
+        let mut floors = work.floors.clone();
+        floors.lower(work);
+        // Whoever works alone may have changed any queue.
+        if work.alone {
+            floors = Floors::default();
+        }
+        lock(&self.floors).insert(work.crawl.id, floors);
+    }
+
     /// Notes what there was in a crawl when this handle first came to it.
     pub(super) async fn notice(&self, session: &Session, work: &Work) -> Result<(), Failure> {
         if lock(&self.found).contains_key(&work.crawl.id) {
@@ -293,7 +313,9 @@ impl Inner {
                     self.forget_crawl(name);
                     let done = Steered { affected: 1, job: None };
                     let is_ours = gone || ending;
-                    return is_ours.then_some(done).ok_or_else(|| StoreError::no_crawl("postgres", "steer", name));
+                    return is_ours
+                        .then_some(done)
+                        .ok_or_else(|| StoreError::no_crawl("postgres", "steer", name));
                 }
                 Err(failure) => failure,
             };

@@ -13,6 +13,7 @@ use trapline_frontier::{NoteWrite, Order};
 
 use super::crawl::Crawl;
 use super::entry::{Entry, FRESH, RETURNED, Spot, State, TIE_BYTES, Wait};
+use super::floors::Floors;
 use super::moment::{Moment, Rank, Ranks, column};
 use super::queue::{BARE, BY_HAND, FULL, INACTIVE, NOT_IN_LINE, NOT_RETIRED, OVER_BUDGET, Queue, READY};
 
@@ -37,6 +38,7 @@ pub(super) struct Work {
     pub(super) known: HashSet<Identity>,
     pub(super) notes: Vec<NoteWrite>,
     pub(super) tally: Tally,
+    pub(super) floors: Floors,
 }
 
 /// Queues that share a pace.
@@ -78,6 +80,7 @@ impl Work {
             known: HashSet::new(),
             notes: Vec::new(),
             tally: Tally::default(),
+            floors: Floors::default(),
         }
     }
 

@@ -12,8 +12,6 @@ use trapline_frontier::{Answer, Frontier, Lease, Outcome, QueueState, Settings, 
 use super::crawls::{add, crawl, queue, state, store};
 use super::fresh_database;
 
-const HOUR: Duration = Duration::from_hours(1);
-
 fn polite() -> Settings {
     Settings { delay: Duration::from_secs(10), lease: Duration::from_mins(1), ..Settings::default() }
 }
@@ -38,7 +36,11 @@ fn a_verb_from_an_hour_ago_expires_nothing_and_shortens_nothing() {
     let (right, slow) = pair();
     let now = Timestamp::from_millis(100_000_000);
     let ago = Timestamp::from_millis(100_000_000 - 3_600_000);
-    add(&right, now, &["http://a.example/1", "http://a.example/2", "http://b.example/1", "http://c.example/1"]);
+    add(
+        &right,
+        now,
+        &["http://a.example/1", "http://a.example/2", "http://b.example/1", "http://c.example/1"],
+    );
     let leases = claimed(&right, now);
     assert_eq!(leases.len(), 3);
 
@@ -59,10 +61,17 @@ fn a_verb_from_an_hour_ago_expires_nothing_and_shortens_nothing() {
     assert_eq!(lease, [], "an hour behind, it does not know yet that ten seconds are over");
     let lease = claimed(&right, now).remove(0);
     assert_eq!(lease.deadline, now + Duration::from_mins(1));
-    assert_eq!(settle(&slow, ago, &leases[1], Outcome::Renew { lease: Duration::from_mins(1) }), Answer::Renewed);
+    assert_eq!(
+        settle(&slow, ago, &leases[1], Outcome::Renew { lease: Duration::from_mins(1) }),
+        Answer::Renewed
+    );
     let over = now + Duration::from_millis(59_999);
     assert_eq!(settle(&right, over, &leases[2], Outcome::done()), Answer::Stale, "its minute is over");
-    assert_eq!(settle(&right, over, &leases[1], Outcome::done()), Answer::Done, "renewed as of the time it was");
+    assert_eq!(
+        settle(&right, over, &leases[1], Outcome::done()),
+        Answer::Done,
+        "renewed as of the time it was"
+    );
     assert_eq!(settle(&right, over, &lease, Outcome::done()), Answer::Done);
 }
 
@@ -79,10 +88,10 @@ fn a_grant_from_an_hour_ago_lasts_as_long_as_any() {
     assert_eq!(settle(&slow, ago, &lease, Outcome::done()), Answer::Done);
 }
 
-/// Handles follow the server: whatever the machines think, their times differ by what the network takes. Here one machine's
-/// clock is an hour ahead and another's an hour behind, which nobody but the machines can see.
+/// Handles follow the server, and so agree on the time as far as the network lets them. (What machines take the time for is
+/// seen in [`workers`](super::workers), where it is an hour off.)
 #[test]
-fn handles_agree_on_the_time_whatever_their_machines_think() {
+fn handles_agree_on_the_time() {
     let url = fresh_database();
     let workers = [(); 3].map(|()| {
         let store = store(&url);
@@ -90,8 +99,6 @@ fn handles_agree_on_the_time_whatever_their_machines_think() {
         (crawl(&store, "c", polite()), clock)
     });
     let now = |worker: usize| pollster::block_on(workers[worker].1.now()).expect("the server is there");
-    let machines = [now(0), now(1) + HOUR, Timestamp::from_millis(now(2).as_millis() - 3_600_000)];
-    assert!(machines[1] > machines[2] + HOUR, "this is how far apart they would be");
     let spread = |times: [Timestamp; 3]| {
         let times = times.map(Timestamp::as_millis);
         times.iter().max().unwrap() - times.iter().min().unwrap()

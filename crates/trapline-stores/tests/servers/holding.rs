@@ -17,7 +17,11 @@ const NOT_WAITING: Duration = Duration::from_secs(2);
 fn check_pace(what: &str, mut times: Vec<Duration>) {
     times.sort();
     let (third, last) = (times[times.len() / 3], times[times.len() - 1]);
-    println!("{what}: {} tries, the quickest {:?}, a third within {third:?}, all within {last:?}", times.len(), times[0]);
+    println!(
+        "{what}: {} tries, the quickest {:?}, a third within {third:?}, all within {last:?}",
+        times.len(),
+        times[0]
+    );
     assert!(third <= SOON && last <= NOT_WAITING, "{what}: {times:?}");
 }
 

@@ -68,7 +68,8 @@ fn a_settlement_whose_answer_was_lost_is_applied_once_and_answered_as_done() {
         let lease = claim(&both.direct, at_ms(1), 1).remove(0);
         let mut settlement = Settlement::new(lease.id, Outcome::done());
         settlement.links = vec![both.through.prepare(Request::get(link.clone())).expect("a good URL")];
-        settlement.notes = vec![NoteWrite { key: host.to_owned(), value: Some(b"seen".to_vec()), expires: None }];
+        settlement.notes =
+            vec![NoteWrite { key: host.to_owned(), value: Some(b"seen".to_vec()), expires: None }];
         settlement.delay = Some(Duration::from_hours(1));
         both.proxy.arm(fault);
         let settled = pollster::block_on(both.through.settle(at_ms(1), vec![settlement]));
@@ -104,7 +105,8 @@ fn a_renewal_whose_answer_was_lost_is_no_stale_lease() {
         let lease = claim(&both.direct, at_ms(1), 1).remove(0);
         both.proxy.arm(fault);
         let renewal = Settlement::new(lease.id, Outcome::Renew { lease: Duration::from_hours(1) });
-        let settled = pollster::block_on(both.through.settle(at_ms(1), vec![renewal])).expect("it is settled");
+        let settled =
+            pollster::block_on(both.through.settle(at_ms(1), vec![renewal])).expect("it is settled");
         assert_eq!(settled[0].answer, Answer::Renewed, "{fault:?}");
         end(&both.direct, &lease);
     });
@@ -157,7 +159,8 @@ fn what_an_operator_does_is_done_once() {
     under_faults(&both, |fault, host| {
         both.proxy.arm(fault);
         let note = NoteWrite { key: host.to_owned(), value: Some(b"x".to_vec()), expires: None };
-        pollster::block_on(both.through.steer_crawl(at_ms(1), CrawlChange::Note(note))).expect("it is written");
+        pollster::block_on(both.through.steer_crawl(at_ms(1), CrawlChange::Note(note)))
+            .expect("it is written");
     });
     for fault in [Fault::Unheard, Fault::Unanswered] {
         both.proxy.arm(fault);
@@ -273,7 +276,8 @@ fn of_two_who_wait_for_each_other_the_store_tries_again() {
     let leases = claim(&frontier, at_ms(0), 2);
     let pool = pool(&url);
     let other = pollster::block_on(pool.client()).expect("the server is there");
-    let lock_last = "SET deadlock_timeout TO '60s'; BEGIN; SELECT 1 FROM turns ORDER BY queue DESC LIMIT 1 FOR UPDATE";
+    let lock_last =
+        "SET deadlock_timeout TO '60s'; BEGIN; SELECT 1 FROM turns ORDER BY queue DESC LIMIT 1 FOR UPDATE";
     pollster::block_on(other.batch_execute(lock_last)).expect("it locks");
     std::thread::scope(|scope| {
         let settling = scope.spawn(|| {

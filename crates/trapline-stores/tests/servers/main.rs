@@ -1,9 +1,11 @@
 //! Stores that talk to servers, which the tests start themselves.
 
+mod bloat;
 mod clocks;
 mod connecting;
 mod crawls;
 mod holding;
+mod hostile;
 mod lost_answers;
 mod migrating;
 mod model;

@@ -48,7 +48,11 @@ fn urls(leases: &[Lease]) -> Vec<&str> {
 #[test]
 fn a_request_that_cannot_be_read_becomes_a_dead_letter() {
     let (pool, _, frontier) = opened();
-    add(&frontier, at_ms(0), &["http://a.example/1", "http://a.example/2", "http://b.example/1", "http://c.example/1"]);
+    add(
+        &frontier,
+        at_ms(0),
+        &["http://a.example/1", "http://a.example/2", "http://b.example/1", "http://c.example/1"],
+    );
     assert_eq!(sql(&pool, &format!("UPDATE urls SET rest = {GARBAGE} WHERE url = 'http://a.example/1'")), 1);
     // Not even text.
     assert_eq!(sql(&pool, "UPDATE urls SET url = '\\xff00fe' WHERE url = 'http://c.example/1'"), 1);
@@ -139,7 +143,9 @@ fn a_queue_whose_terms_cannot_be_read_is_set_aside() {
         pollster::block_on(frontier.admit_candidates(at_ms(0), &[candidate])).expect("it is admitted");
         assert_eq!(queue(&frontier, at_ms(0), "a.example").why, why);
 
-        let steer = |change| pollster::block_on(frontier.steer_queue(at_ms(1), "a.example", change)).expect("it is done");
+        let steer = |change| {
+            pollster::block_on(frontier.steer_queue(at_ms(1), "a.example", change)).expect("it is done")
+        };
         steer(QueueChange::Reinstate);
         assert_eq!(claim(&frontier, at_ms(1), 9), [], "nobody has said how");
         steer(QueueChange::DefaultTerms);

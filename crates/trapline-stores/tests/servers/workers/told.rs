@@ -9,9 +9,7 @@ use std::time::Duration;
 use trapline_core::Timestamp;
 use trapline_frontier::{Answer, Frontier, LeaseId, Outcome, Query, Rows, Scan, Settlement, UrlState};
 
-use super::worker::{
-    BUDGET, DELAY, LEASE, STEADY, STEADY_CONCURRENCY, STEADY_DELAY, is_steady, link, urls,
-};
+use super::worker::{BUDGET, DELAY, LEASE, STEADY, STEADY_CONCURRENCY, STEADY_DELAY, is_steady, link, urls};
 
 /// A lease that was told.
 struct Granted {
@@ -111,10 +109,17 @@ impl Told {
                 Some(end) => {
                     let is_over = end.settled.is_some();
                     // With two leases at a time the other one may have been granted before, and told of later.
-                    let surely = if concurrency == 1 { is_over || is_open } else { end.settled.is_some_and(|line| line < begun) };
+                    let surely = if concurrency == 1 {
+                        is_over || is_open
+                    } else {
+                        end.settled.is_some_and(|line| line < begun)
+                    };
                     let waits = surely && !lease.is_stale && end.word != "release";
                     let until = end.at + delay.as_millis() as u64;
-                    assert!(!waits || *at >= until, "{url} leased as {id} at {at}, {queue} waits until {until} after {other}");
+                    assert!(
+                        !waits || *at >= until,
+                        "{url} leased as {id} at {at}, {queue} waits until {until} after {other}"
+                    );
                     let is_done = is_over && end.word == "done" && lease.url == *url;
                     assert!(!is_done, "{url} leased as {id} although it is done");
                 }
@@ -125,7 +130,9 @@ impl Told {
         }
         assert!(live < concurrency, "{url} leased as {id} at {at} while {live} others of {queue} live");
         assert!(is_steady(queue) || spent <= BUDGET, "{queue} has spent {spent}, more than its budget");
-        if is_steady(queue) && let Some(last) = of_queue.last() {
+        if is_steady(queue)
+            && let Some(last) = of_queue.last()
+        {
             self.longest_gap = self.longest_gap.max(at.saturating_sub(self.leases[last].at));
         }
         of_queue.push(id);
@@ -171,7 +178,10 @@ impl Told {
             self.leases.keys().map(|lease| Settlement::new(LeaseId(*lease), Outcome::Release)).collect();
         for old in old.chunks(1000) {
             let answers = pollster::block_on(frontier.settle(now, old.to_vec())).expect("it is answered");
-            assert!(answers.iter().all(|settled| settled.answer == Answer::Stale), "an old lease was accepted");
+            assert!(
+                answers.iter().all(|settled| settled.answer == Answer::Stale),
+                "an old lease was accepted"
+            );
         }
     }
 
@@ -179,7 +189,8 @@ impl Told {
         let mut asked: BTreeSet<String> = self.batches.keys().flat_map(|batch| urls(batch)).collect();
         let chains = (0..STEADY).flat_map(|host| (0..super::CHAINS).map(move |chain| (host, chain)));
         asked.extend(chains.map(|(host, chain)| format!("http://{host}.steady.example/{chain}/0")));
-        let ended = self.leases.values().filter(|lease| lease.end.as_ref().is_some_and(|end| end.word == "done"));
+        let ended =
+            self.leases.values().filter(|lease| lease.end.as_ref().is_some_and(|end| end.word == "done"));
         asked.extend(ended.filter_map(|lease| link(&lease.url)));
         for url in states.keys() {
             assert!(asked.contains(url), "{url} was never asked for");
@@ -191,7 +202,11 @@ impl Told {
         for (key, leases) in self.queues.iter().filter(|(key, _)| !is_steady(key)) {
             let report = pollster::block_on(frontier.queue(now, key)).expect("it is answered");
             let spent = report.expect("its queue is there").spent;
-            assert!(leases.len() as u64 <= spent && spent <= BUDGET, "{key} has spent {spent}, told {}", leases.len());
+            assert!(
+                leases.len() as u64 <= spent && spent <= BUDGET,
+                "{key} has spent {spent}, told {}",
+                leases.len()
+            );
         }
     }
 }

@@ -166,7 +166,8 @@ fn take_turn(frontier: &Frontier, clock: &Clock, life: &str, turn: u64) -> Resul
     let settle = |(lease, (_, outcome)): &(&Lease, (&str, Outcome))| {
         let mut settlement = Settlement::new(lease.id, outcome.clone());
         let link = link(&lease.request.url).filter(|_| matches!(outcome, Outcome::Done { .. }));
-        settlement.links = link.and_then(|link| frontier.prepare(Request::get(link)).ok()).into_iter().collect();
+        settlement.links =
+            link.and_then(|link| frontier.prepare(Request::get(link)).ok()).into_iter().collect();
         settlement
     };
     let settled = pollster::block_on(frontier.settle(now, ends.iter().map(settle).collect()))?;
