@@ -5,8 +5,8 @@
 
 use std::time::{Duration, Instant};
 
-use trapline_core::Timestamp;
-use trapline_frontier::{Frontier, Outcome, Settlement};
+use trapline_core::{Candidate, Request, Terms, Timestamp};
+use trapline_frontier::{Frontier, Lease, Outcome, Settlement};
 use trapline_stores::PostgresStore;
 use trapline_stores::postgres::{Pool, migrate};
 use trapline_testing::PostgresServer;
@@ -29,11 +29,16 @@ struct Tenth {
     /// The median and the longest.
     claim: [Duration; 2],
     settle: [Duration; 2],
+    /// How long what another process brought had to wait, although it was to be served before all others.
+    better: Duration,
 }
 
 struct Run {
     pool: Pool,
     frontier: Frontier,
+    /// Another process, which brings what is better than all that is there.
+    other: Frontier,
+    better: usize,
     now: Timestamp,
 }
 
@@ -49,20 +54,38 @@ impl Run {
         pollster::block_on(migrate(&pool)).expect("the tables are made");
         let store: PostgresStore = store(&url);
         let frontier = crawl(&store, "c", no_waits());
+        let other = crawl(&super::crawls::store(&url), "c", no_waits());
         let urls: Vec<_> = (0..QUEUES).map(|host| format!("http://h{host}.example/")).collect();
         add(&frontier, at_ms(0), &urls);
-        Self { pool, frontier, now: at_ms(0) }
+        Self { pool, frontier, other, better: 0, now: at_ms(0) }
+    }
+
+    /// Brings a queue that is to be served before all others.
+    fn bring_better(&mut self) -> Instant {
+        self.better += 1;
+        let request = Request::get(format!("http://better{}.example/", self.better));
+        let candidate = self.other.prepare(request).expect("a good URL");
+        let terms = Terms { precedence: Some(1), ..Terms::default() };
+        let batch = [Candidate { terms, ..candidate }];
+        pollster::block_on(self.other.admit_candidates(self.now, &batch)).expect("it is admitted");
+        Instant::now()
     }
 
     fn cycles(&mut self, cycles: usize) -> Tenth {
         let (mut claims, mut settlements) = (Vec::new(), Vec::new());
+        let brought = self.bring_better();
+        let mut better = None;
         for _ in 0..cycles.div_ceil(BATCH) {
             self.now = self.now + Duration::from_millis(10);
             let began = Instant::now();
             let leases = super::crawls::claim(&self.frontier, self.now, BATCH);
             claims.push(began.elapsed());
             assert_eq!(leases.len(), BATCH, "there is always more");
-            let outcome = |number: u64| match number % 4 {
+            if leases.iter().any(|lease| lease.key.starts_with("better")) {
+                better = Some(brought.elapsed());
+            }
+            let outcome = |lease: &Lease| match lease.id.0 % 4 {
+                _ if lease.key.starts_with("better") => Outcome::done(),
                 // At once, and soon; and the same with another table in between.
                 0 => Outcome::Retry { at: self.now },
                 1 => Outcome::Retry { at: self.now + Duration::from_millis(1) },
@@ -72,12 +95,13 @@ impl Run {
                     next: Some(self.now + Duration::from_millis(1)),
                 },
             };
-            let batch = leases.iter().map(|lease| Settlement::new(lease.id, outcome(lease.id.0))).collect();
+            let batch = leases.iter().map(|lease| Settlement::new(lease.id, outcome(lease))).collect();
             let began = Instant::now();
             pollster::block_on(self.frontier.settle(self.now, batch)).expect("it is settled");
             settlements.push(began.elapsed());
         }
-        Tenth { sizes: self.sizes(), claim: median(claims), settle: median(settlements) }
+        let better = better.expect("what is better is not passed over for long");
+        Tenth { sizes: self.sizes(), claim: median(claims), settle: median(settlements), better }
     }
 
     fn sizes(&self) -> [u64; TABLES.len()] {
@@ -90,15 +114,15 @@ impl Run {
 
 fn print(what: &str, tenths: &[Tenth]) {
     println!(
-        "\n{what}\n tenth  {}  claim ms (longest)  settle ms (longest)",
+        "\n{what}\n tenth  {}  claim ms (longest)  settle ms (longest)  better after ms",
         TABLES.map(|table| format!("{table:>8}")).join(" ")
     );
-    for (at, Tenth { sizes, claim, settle }) in tenths.iter().enumerate() {
+    for (at, Tenth { sizes, claim, settle, better }) in tenths.iter().enumerate() {
         let sizes = sizes.map(|size| format!("{size:>8}")).join(" ");
         let ms = |time: [Duration; 2]| {
             format!("{:>8.1} ({:>6.1})", time[0].as_secs_f64() * 1e3, time[1].as_secs_f64() * 1e3)
         };
-        println!("{:>6}  {sizes}    {}    {}", at + 1, ms(*claim), ms(*settle));
+        println!("{:>6}  {sizes}    {}    {}  {:>12}", at + 1, ms(*claim), ms(*settle), better.as_millis());
     }
 }
 
@@ -130,6 +154,8 @@ fn what_is_left_behind_stays_bounded_and_claims_stay_quick() {
     assert!(total(&after[9]) <= total(&after[4]) * 3 / 2 + 2048, "it grows and grows, after an old snapshot");
     let usual = free[4..].iter().map(|tenth| tenth.claim[0]).max().expect("there are some");
     let slowest = held.iter().map(|tenth| tenth.claim[0]).max().expect("there are some");
+    let passed_over = held.iter().map(|tenth| tenth.better).max().expect("there are some");
+    assert!(passed_over <= Duration::from_secs(5), "what is better waited for {passed_over:?}");
     // Each queue has ten former rows by then, which nobody can spare a claim.
     assert!(slowest <= usual * 4 + Duration::from_millis(20), "claims take {slowest:?} and not {usual:?}");
 }

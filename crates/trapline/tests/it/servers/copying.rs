@@ -15,7 +15,7 @@ use crate::folder::Folder;
 
 /// The URL of a database with tables in it.
 fn database(server: &PostgresServer) -> String {
-    let url = server.url(&server.create_database().unwrap());
+    let url = server.url(&server.create_database().expect("a database is made"));
     let (_, error, code) = trapline(&["store", "migrate", &url]);
     assert_eq!(code, Some(0), "{error}");
     url
