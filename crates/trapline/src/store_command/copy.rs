@@ -3,6 +3,7 @@
 //! Everything is done with the verbs of a store: what a crawl remembers is scanned in one and restored in the other. Here are the
 //! arguments and what is told; how one crawl is copied is in `course`.
 
+mod ask;
 mod compare;
 mod course;
 mod mark;
@@ -108,13 +109,13 @@ impl CopyStore {
         let source = store_url::share_and_follow(&self.from)?;
         let chosen = self.chosen(&*source, &from)?;
         let names: Vec<_> = chosen.iter().map(|crawl| crawl.name.to_string()).collect();
-        if place == to_place {
-            for name in names.iter().filter(|name| self.name_in_copy(name) == **name) {
-                return Err(format!(
-                    "`{}` would be copied onto itself: {from} and {to} are one store; give the copy another name with --as",
-                    plain(name)
-                ));
-            }
+        if place == to_place
+            && let Some(name) = names.iter().find(|name| self.name_in_copy(name) == **name)
+        {
+            return Err(format!(
+                "`{}` would be copied onto itself: {from} and {to} are one store; give the copy another name with --as",
+                plain(name)
+            ));
         }
         let stop = Stop::listen();
         let target =

@@ -7,15 +7,18 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use trapline_core::Timestamp;
 use trapline_frontier::{
-    CrawlChange, CrawlRecord, CrawlReport, CrawlState, ErrorKind, Frontier, NewCrawl, NoteWrite, Order,
-    Query, QueueRecord, Record, Rows, Scan, Stats, Steer, Store, StoreError,
+    CrawlChange, CrawlReport, CrawlState, Frontier, NewCrawl, NoteWrite, Order, QueueRecord, Record, Steer,
+    Store,
 };
 
+use super::ask::{
+    AS_IT_IS, attach, counts, job_under_way, mark_of, note_of, notes, report, restore, stats, steer, told,
+    write_note,
+};
 use super::compare::{Clock, Compared, Comparison};
 use super::mark::{COPY_NOTE, Mark, Part, Print};
-use super::pages::{self, Pages, QUEUES, URLS};
+use super::pages::{Pages, QUEUES, URLS};
 use super::progress::Progress;
 use super::stop::Stop;
 use crate::frontier_command::IMPORT_NOTE;
@@ -27,9 +30,6 @@ const BATCH_BYTES: usize = 8 << 20;
 
 /// So often the URLs are gone through again if time that passed in the original has hidden some.
 const ROUNDS: usize = 5;
-
-/// A moment that is past everywhere: no time passes for whoever is asked then.
-const AS_IT_IS: Timestamp = Timestamp::ZERO;
 
 /// So often it is asked whether leases are still out.
 const POLL: Duration = Duration::from_millis(200);
@@ -282,7 +282,7 @@ impl Course<'_> {
     /// Makes the copy, with nothing in it yet.
     fn make(&self, original: &CrawlReport) -> Result<(), String> {
         self.steer_target(CrawlChange::Create(NewCrawl {
-            key: original.key.clone(),
+            key: original.key,
             partitions: original.partitions,
             settings: original.settings.clone(),
         }))
@@ -557,10 +557,10 @@ impl Course<'_> {
         let is_over = matches!(report(to, mark.now)?.state, CrawlState::Finished(_));
         match &mark.state {
             CrawlState::Finished(reason) if !is_over => {
-                steer(to, (self.clock)(), CrawlChange::Finish(reason.clone()))?
+                steer(to, (self.clock)(), CrawlChange::Finish(reason.clone()))?;
             }
             CrawlState::Running if !is_over && !self.stays_paused => {
-                steer(to, (self.clock)(), CrawlChange::Resume)?
+                steer(to, (self.clock)(), CrawlChange::Resume)?;
             }
             CrawlState::Running | CrawlState::Paused | CrawlState::Finished(_) => {}
         }
@@ -609,73 +609,8 @@ impl Course<'_> {
     }
 }
 
-fn told(error: StoreError) -> String {
-    error.to_string()
-}
-
-fn attach(store: &Arc<dyn Store>, crawl: &str) -> Result<Option<Frontier>, String> {
-    match pollster::block_on(Frontier::builder(crawl).attach(Arc::clone(store), AS_IT_IS)) {
-        Ok(frontier) => Ok(Some(frontier)),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(told(error)),
-    }
-}
-
-fn report(frontier: &Frontier, now: Timestamp) -> Result<CrawlReport, String> {
-    pollster::block_on(frontier.report(now)).map_err(told)
-}
-
-fn stats(frontier: &Frontier, now: Timestamp) -> Result<Stats, String> {
-    pollster::block_on(frontier.stats(now)).map_err(told)
-}
-
-fn steer(frontier: &Frontier, now: Timestamp, change: CrawlChange) -> Result<(), String> {
-    pollster::block_on(frontier.steer_crawl(now, change)).map(drop).map_err(told)
-}
-
-fn restore(to: &Frontier, now: Timestamp, records: Vec<Record>) -> Result<u64, String> {
-    let restored = pollster::block_on(to.steer_crawl(now, CrawlChange::Restore(records)));
-    restored.map(|steered| steered.affected).map_err(told)
-}
-
-/// Writes a note, also in a crawl that is finished.
-fn write_note(frontier: &Frontier, now: Timestamp, note: NoteWrite) -> Result<(), String> {
-    steer(frontier, now, CrawlChange::Note(note))
-}
-
 fn is_ours(key: &str) -> bool {
     key == IMPORT_NOTE || key.starts_with(COPY_NOTE)
-}
-
-/// The value of a note, if it is there.
-pub(super) fn note_of(frontier: &Frontier, key: &str) -> Result<Option<Vec<u8>>, String> {
-    let scan = Scan { limit: 1, ..Scan::new(Query::Notes { prefix: key.to_owned() }) };
-    match pollster::block_on(frontier.scan(AS_IT_IS, &scan)).map_err(told)?.rows {
-        // They are listed by key: the first of those that begin so is the one, if it is there.
-        Rows::Notes(notes) => Ok(notes.into_iter().find(|note| note.key == key).map(|note| note.value)),
-        _ => Err("the store does not tell its notes".to_owned()),
-    }
-}
-
-fn mark_of(frontier: &Frontier) -> Result<Option<Vec<u8>>, String> {
-    note_of(frontier, COPY_NOTE)
-}
-
-/// A page of notes, and where the next begins.
-fn notes(
-    frontier: &Frontier,
-    now: Timestamp,
-    cursor: Option<u64>,
-) -> Result<(Vec<NoteWrite>, Option<u64>), String> {
-    let scan = Scan { cursor, limit: URLS, ..Scan::new(Query::Notes { prefix: String::new() }) };
-    let page = pollster::block_on(frontier.scan(now, &scan)).map_err(told)?;
-    let Rows::Notes(notes) = page.rows else { return Err("the store does not tell its notes".to_owned()) };
-    let write = |note: trapline_frontier::Note| NoteWrite {
-        key: note.key,
-        value: Some(note.value),
-        expires: note.expires,
-    };
-    Ok((notes.into_iter().map(write).collect(), page.cursor))
 }
 
 /// Whether nothing has happened to a queue but that it was given URLs, and perhaps a turn.
@@ -683,26 +618,6 @@ fn is_plain(queue: &QueueRecord) -> bool {
     let QueueRecord { key, active, balance, .. } = queue;
     *queue
         == QueueRecord { key: Arc::clone(key), active: *active, balance: *balance, ..QueueRecord::default() }
-}
-
-/// The counts of the crawl, the last of its records.
-fn counts(from: &Frontier, mark: &Mark) -> Result<CrawlRecord, String> {
-    let mut at = mark.cursor;
-    loop {
-        let page = pages::page(from, mark.now, at, QUEUES)?;
-        if let Some(Record::Crawl(counts)) = page.records.last() {
-            return Ok(*counts);
-        }
-        at = Some(page.next.ok_or("the store does not tell the counts of the crawl")?);
-    }
-}
-
-/// What goes on there, if something does.
-fn job_under_way(from: &Frontier, now: Timestamp) -> Result<Option<String>, String> {
-    match pollster::block_on(from.scan(now, &Scan::new(Query::Jobs))).map_err(told)?.rows {
-        Rows::Jobs(jobs) => Ok(jobs.into_iter().find(|job| !job.ended).map(|job| job.what)),
-        _ => Ok(None),
-    }
 }
 
 /// Records in batches that are neither too many nor too long.

@@ -214,7 +214,7 @@ fn a_copy_that_was_interrupted_goes_on_where_it_was() {
             }
             if pollster::block_on(trial.target.stats("copy", Timestamp::ZERO)).is_ok() {
                 let claimed = pollster::block_on(trial.target().claim(trial.now(), 9)).expect("claimed");
-                let mark = super::course::note_of(&trial.target(), COPY_NOTE).expect("it answers");
+                let mark = super::ask::note_of(&trial.target(), COPY_NOTE).expect("it answers");
                 let part = mark.and_then(|mark| Mark::read(&mark)).map(|mark| mark.part);
                 assert!(
                     claimed.leases.is_empty() || part.is_none_or(|part| part == Part::Compared),
@@ -342,7 +342,7 @@ fn a_copy_that_differs_is_not_let_go() {
             assert!(trial.copy(Choice::default()).is_err(), "it was never at that point");
             trial.target.fail_after(i64::MAX);
             let to = trial.target();
-            let mark = super::course::note_of(&to, COPY_NOTE).expect("it answers")?;
+            let mark = super::ask::note_of(&to, COPY_NOTE).expect("it answers")?;
             (Mark::read(&mark)?.part == Part::Copied).then_some(to)
         })
         .expect("it was there");

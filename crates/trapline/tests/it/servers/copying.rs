@@ -15,7 +15,7 @@ use crate::folder::Folder;
 
 /// The URL of a database with tables in it.
 fn database(server: &PostgresServer) -> String {
-    let url = server.url(&server.create_database().expect("a database is made"));
+    let url = server.url(&server.create_database().expect("a database"));
     let (_, error, code) = trapline(&["store", "migrate", &url]);
     assert_eq!(code, Some(0), "{error}");
     url
@@ -40,27 +40,29 @@ fn a_frontier_moves_there_and_back() {
 fn a_crawl_goes_on_in_the_copy_as_it_would_have() {
     let server = PostgresServer::shared();
     let (one, two) = (database(server), Folder::new("pg-alike"));
-    let store: Arc<dyn Store> = Arc::new(PostgresStore::open(&one).unwrap());
+    let store: Arc<dyn Store> = Arc::new(PostgresStore::open(&one).expect("it is done"));
     fill(&store, now());
     check_copied(&one, &two.url());
     let other: Arc<dyn Store> = Arc::new(
-        trapline_stores::DiskStore::open(&two.path, &trapline_stores::DiskOptions::default()).unwrap(),
+        trapline_stores::DiskStore::open(&two.path, &trapline_stores::DiskOptions::default())
+            .expect("it is done"),
     );
     let [first, second] = [store, other].map(|store| {
-        let frontier = pollster::block_on(Frontier::builder("default").attach(store, now())).unwrap();
+        let frontier =
+            pollster::block_on(Frontier::builder("default").attach(store, now())).expect("it is done");
         let resume = trapline_frontier::CrawlChange::Resume;
-        pollster::block_on(frontier.steer_crawl(now(), resume)).unwrap();
+        pollster::block_on(frontier.steer_crawl(now(), resume)).expect("it is done");
         frontier
     });
     let mut at = now();
     for round in 0..60 {
         at = at + Duration::from_secs(1_777);
         let [one, two] = [&first, &second].map(|frontier| {
-            let claimed = pollster::block_on(frontier.claim(at, 1)).unwrap();
+            let claimed = pollster::block_on(frontier.claim(at, 1)).expect("it is done");
             let urls: Vec<_> = claimed.leases.iter().map(|lease| lease.request.url.clone()).collect();
             for lease in claimed.leases {
                 let done = trapline_frontier::Settlement::new(lease.id, trapline_frontier::Outcome::done());
-                pollster::block_on(frontier.settle(at, vec![done])).unwrap();
+                pollster::block_on(frontier.settle(at, vec![done])).expect("it is done");
             }
             urls
         });
@@ -79,7 +81,7 @@ fn a_copy_to_and_from_a_database_that_was_killed_goes_on() {
 /// The server goes away in the middle, and comes back.
 #[test]
 fn a_server_that_goes_away_costs_nothing() {
-    let server = PostgresServer::builder().start().unwrap();
+    let server = PostgresServer::builder().start().expect("a server");
     let (one, two) = (many("pg-away", 40_000, 500), format!("{}?connect_timeout=1s", database(&server)));
     for until in [2_000, 9_000] {
         let process = Command::new(env!("CARGO_BIN_EXE_trapline"))
@@ -87,9 +89,9 @@ fn a_server_that_goes_away_costs_nothing() {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
-            .unwrap();
+            .expect("it is done");
         let begun = Instant::now();
-        let store: Arc<dyn Store> = Arc::new(PostgresStore::open(&two).unwrap());
+        let store: Arc<dyn Store> = Arc::new(PostgresStore::open(&two).expect("it is done"));
         // Once so many URLs are there.
         loop {
             let there = pollster::block_on(store.stats("default", trapline_core::Timestamp::ZERO));
@@ -98,13 +100,13 @@ fn a_server_that_goes_away_costs_nothing() {
             }
             assert!(begun.elapsed() < Duration::from_secs(60), "it does not get on");
         }
-        server.stop(Stop::Immediate).unwrap();
-        let ran = process.wait_with_output().unwrap();
-        let error = String::from_utf8(ran.stderr).unwrap();
+        server.stop(Stop::Immediate).expect("it is done");
+        let ran = process.wait_with_output().expect("it is done");
+        let error = String::from_utf8(ran.stderr).expect("it is done");
         assert_eq!(ran.status.code(), Some(2), "{error}");
         assert!(error.contains("The same command goes on where it is."), "{error}");
         assert!(!error.contains("for-tests-only"), "{error}");
-        server.start_again().unwrap();
+        server.start_again().expect("it is done");
     }
     check_copied(&one.url(), &two);
 }
@@ -114,9 +116,10 @@ fn a_server_that_goes_away_costs_nothing() {
 fn a_database_is_not_copied_onto_itself() {
     let server = PostgresServer::shared();
     let url = database(server);
-    let store: Arc<dyn Store> = Arc::new(PostgresStore::open(&url).unwrap());
-    let frontier = pollster::block_on(Frontier::builder("default").open_shared(store, now())).unwrap();
-    pollster::block_on(frontier.admit(now(), [Request::get("http://a.example/")])).unwrap();
+    let store: Arc<dyn Store> = Arc::new(PostgresStore::open(&url).expect("it opens"));
+    let frontier =
+        pollster::block_on(Frontier::builder("default").open_shared(store, now())).expect("it is done");
+    pollster::block_on(frontier.admit(now(), [Request::get("http://a.example/")])).expect("it is done");
     let other = url.replace("127.0.0.1", "localhost");
     for other in [&other, &url] {
         let (_, error, code) = trapline(&["store", "copy", &url, other]);
@@ -127,7 +130,7 @@ fn a_database_is_not_copied_onto_itself() {
     let (out, _, _) = trapline(&["frontier", "--store", &url, "crawls", "--json"]);
     assert!(out.contains("\"running\""), "it was not paused: {out}");
     let (_, error, code) =
-        trapline(&["store", "copy", &url, &server.url(&server.create_database().unwrap())]);
+        trapline(&["store", "copy", &url, &server.url(&server.create_database().expect("a database"))]);
     assert_eq!(code, Some(2));
     assert!(error.contains("run `trapline store migrate URL`"), "{error}");
 }
@@ -138,7 +141,7 @@ fn a_database_is_not_copied_onto_itself() {
 fn many_urls_are_copied_in_little_memory() {
     let urls =
         std::env::var("TRAPLINE_COPY_URLS").ok().and_then(|count| count.parse().ok()).unwrap_or(200_000);
-    let server = PostgresServer::builder().start().unwrap();
+    let server = PostgresServer::builder().start().expect("a server");
     let (one, two, three) = (many("pg-many", urls, urls / 20), database(&server), database(&server));
     let four = Folder::new("pg-many-back");
     for (from, to) in [(&one.url(), &two), (&two, &three), (&two, &four.url())] {
@@ -148,18 +151,18 @@ fn many_urls_are_copied_in_little_memory() {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
-            .unwrap();
+            .expect("it is done");
         let status = format!("/proc/{}/status", process.id());
         let mut most = 0;
         let mut child = process;
-        while child.try_wait().unwrap().is_none() {
+        while child.try_wait().expect("it is done").is_none() {
             let status = std::fs::read_to_string(&status).unwrap_or_default();
             let line = status.lines().find(|line| line.starts_with("VmHWM")).unwrap_or_default();
             let kib = line.split_whitespace().nth(1).and_then(|kib| kib.parse().ok()).unwrap_or(0_u64);
             most = most.max(kib);
             std::thread::sleep(Duration::from_millis(50));
         }
-        let ran = child.wait_with_output().unwrap();
+        let ran = child.wait_with_output().expect("it is done");
         let (out, error) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
         assert_eq!(ran.status.code(), Some(0), "{out}{error}");
         let took = begun.elapsed().as_secs_f64();

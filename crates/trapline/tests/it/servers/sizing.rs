@@ -25,14 +25,14 @@ struct Sized {
 
 impl Sized {
     fn new() -> Self {
-        let server = PostgresServer::builder().start().expect("the server does it");
-        let database = server.create_database().expect("the server does it");
+        let server = PostgresServer::builder().start().expect("a server");
+        let database = server.create_database().expect("a database");
         let url = server.url(&database);
         assert_eq!(trapline(&["store", "migrate", &url]).2, Some(0));
-        let store: Arc<dyn Store> = Arc::new(PostgresStore::open(&url).expect("the server does it"));
+        let store: Arc<dyn Store> = Arc::new(PostgresStore::open(&url).expect("it opens"));
         let settings = Settings { delay: Duration::ZERO, ..Settings::default() };
         let builder = Frontier::builder("default").settings(settings);
-        let frontier = pollster::block_on(builder.open_shared(store, now())).expect("the server does it");
+        let frontier = pollster::block_on(builder.open_shared(store, now())).expect("it is done");
         Self { server, database, frontier }
     }
 
@@ -42,10 +42,10 @@ impl Sized {
                    JOIN pg_namespace n ON n.oid = c.relnamespace WHERE nspname = 'trapline' AND relkind = 'r' GROUP BY 1";
         self.server
             .sql(&self.database, sql)
-            .expect("the server does it")
+            .expect("it is done")
             .lines()
             .filter_map(|line| line.split_once('|'))
-            .map(|(name, bytes)| (name.to_owned(), bytes.parse().expect("the server does it")))
+            .map(|(name, bytes)| (name.to_owned(), bytes.parse().expect("it is done")))
             .collect()
     }
 
@@ -57,13 +57,10 @@ impl Sized {
                     // 64 characters, as in the figures of the other stores.
                     let url =
                         format!("http://host-{:06}.example/a/path/of/usual/length/{n:09}.html", n % hosts);
-                    Candidate {
-                        statement,
-                        ..self.frontier.prepare(Request::get(url)).expect("the server does it")
-                    }
+                    Candidate { statement, ..self.frontier.prepare(Request::get(url)).expect("it is done") }
                 })
                 .collect();
-            pollster::block_on(self.frontier.admit_candidates(now(), &batch)).expect("the server does it");
+            pollster::block_on(self.frontier.admit_candidates(now(), &batch)).expect("it is done");
         }
     }
 
@@ -72,9 +69,8 @@ impl Sized {
         let begun = Instant::now();
         let mut done = 0;
         while done < urls {
-            let leases = pollster::block_on(self.frontier.claim(now(), Want::urls(500)))
-                .expect("the server does it")
-                .leases;
+            let leases =
+                pollster::block_on(self.frontier.claim(now(), Want::urls(500))).expect("it is done").leases;
             assert!(!leases.is_empty(), "{done} of {urls}");
             done += leases.len();
             let visit = Visit {
@@ -88,7 +84,7 @@ impl Sized {
                 Settlement::new(lease.id, Outcome::Done { visit: visit.clone(), next: None })
             };
             let settled = self.frontier.settle(now(), leases.into_iter().map(settle).collect());
-            pollster::block_on(settled).expect("the server does it");
+            pollster::block_on(settled).expect("it is done");
         }
         begun.elapsed()
     }
@@ -96,10 +92,7 @@ impl Sized {
     fn dead(&self) {
         let sql = "SELECT relname, n_live_tup, n_dead_tup, autovacuum_count FROM pg_stat_user_tables \
                    WHERE relname IN ('turns', 'leases', 'pending', 'tallies') ORDER BY 1";
-        println!(
-            "name|live|dead|autovacuums\n{}",
-            self.server.sql(&self.database, sql).expect("the server does it")
-        );
+        println!("name|live|dead|autovacuums\n{}", self.server.sql(&self.database, sql).expect("it is done"));
     }
 
     fn tell(&self, what: &str, count: usize, tables: &[&str]) {
@@ -124,7 +117,7 @@ fn what_a_frontier_takes_in_a_database() {
     pollster::block_on(
         pending.frontier.steer_crawl(now(), CrawlChange::Set(vec![("concurrency".into(), "0".into())])),
     )
-    .expect("the server does it");
+    .expect("it is done");
     let took = pending.cycle(URLS);
     println!("claimed and settled once in {:.0} s", took.as_secs_f64());
     pending.tell("after that", URLS, &["urls", "pending", "leases", "pages", "turns", "tallies"]);
@@ -137,7 +130,7 @@ fn what_a_frontier_takes_in_a_database() {
         queues.tell(&format!("served {round} times"), QUEUES, &["queues", "turns", "leases", "pending"]);
         queues.dead();
         // What the server does by itself once a minute.
-        queues.server.sql(&queues.database, "VACUUM").expect("the server does it");
+        queues.server.sql(&queues.database, "VACUUM").expect("it is done");
         queues.admit(QUEUES * round..QUEUES * (round + 1), QUEUES, None);
     }
 }
