@@ -171,8 +171,8 @@ fn next_queues(tiers: &str) -> String {
     format!(
         "WITH {tiers} SELECT {}, pg_current_xact_id_if_assigned()::text AS xid FROM tiers CROSS JOIN LATERAL \
            (SELECT * FROM turns WHERE crawl = $1 AND tier >= 0 AND precedence = tiers.precedence AND tier = tiers.tier \
-            AND serve_at <= $2 AND serve_at >= tiers.floor AND (serve_at, serve_rank, queue) > (\
-              CASE WHEN (tiers.precedence, tiers.tier) = ($3, $4) THEN $5::int8 ELSE -1 END, \
+            AND serve_at <= $2 AND (serve_at, serve_rank, queue) > (\
+              CASE WHEN (tiers.precedence, tiers.tier) = ($3, $4) THEN $5::int8 ELSE tiers.floor END, \
               CASE WHEN (tiers.precedence, tiers.tier) = ($3, $4) THEN $6::int8 ELSE -1 END, \
               CASE WHEN (tiers.precedence, tiers.tier) = ($3, $4) THEN $7::int8 ELSE -1 END) \
             AND ($8::int8[] IS NULL OR partition = ANY($8)) AND NOT queue = ANY($9) \

@@ -108,8 +108,7 @@ fn session(address: &Address) -> String {
          SET TimeZone TO 'UTC'; \
          SET client_min_messages TO warning; \
          SET jit TO off; \
-         SET enable_seqscan TO off; SET enable_bitmapscan TO off; SET enable_hashjoin TO off; \
-         SET enable_mergejoin TO off; \
+         SET enable_seqscan TO off; SET enable_hashjoin TO off; SET enable_mergejoin TO off; \
          SET plan_cache_mode TO force_generic_plan"
     )
 }

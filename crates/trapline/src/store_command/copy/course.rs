@@ -127,7 +127,7 @@ impl Course<'_> {
         let to =
             attach(self.target, self.copy)?.ok_or("somebody has removed the copy that was being made")?;
         if (Part::Urls..Part::Copied).contains(&mark.part) {
-            self.begin_again(&from, &mut mark)?;
+            self.check_unused(&from, &mark)?;
         }
         let went = self.go(&from, &to, &mut mark, progress);
         went.map_err(|problem| self.half_made(&problem, &mark))
@@ -359,8 +359,8 @@ impl Course<'_> {
         }
     }
 
-    /// Goes on with a copy that was interrupted.
-    fn begin_again(&self, from: &Frontier, mark: &mut Mark) -> Result<(), String> {
+    /// A copy that was interrupted goes on only if nobody has worked on the original since.
+    fn check_unused(&self, from: &Frontier, mark: &Mark) -> Result<(), String> {
         let print = Print::of(&stats(from, mark.now)?);
         if print.work != mark.print.work && !self.leaves_running {
             return Err(format!(
@@ -372,13 +372,10 @@ impl Course<'_> {
                 mark.print.urls
             ));
         }
-        if print.time != mark.print.time && mark.part == Part::Urls {
-            self.go_through_again(from, mark)?;
-        }
         Ok(())
     }
 
-    /// Time has passed in the original, and places in it have moved. What is copied is known, and is not copied twice; but what has
+    /// Time has passed in the original, and what moved meanwhile was passed over. What is copied is known, and is not copied twice; but what has
     /// come to the front meanwhile could only be put behind it.
     fn go_through_again(&self, from: &Frontier, mark: &mut Mark) -> Result<(), String> {
         (mark.cursor, mark.skip, mark.now) = (None, 0, (self.clock)());
