@@ -433,6 +433,7 @@ impl Work {
         }
         let took = began.elapsed();
         self.take_queues(session, &new)?;
+        self.catch_up(session).await?;
         if sees_first && round.except.is_empty() && round.more {
             let mut first = BTreeMap::new();
             for turn in brought.iter().map(|id| self.queue(*id).turn()) {

@@ -127,8 +127,24 @@ impl Work {
         let sql = if wait { &*LOCK_QUEUES } else { &*LOCK_QUEUES_IF_FREE };
         let rows = session.rows(sql, &[&ids]).await?;
         self.take_queues(session, &rows)?;
+        self.catch_up(session).await?;
         self.set_unreadable_aside();
         self.load_groups(session).await
+    }
+
+    /// Time does not go back for a queue: whoever held it before may have come later, and ended leases that are not over by
+    /// the time this step began with. To be called once queues are locked.
+    pub(super) async fn catch_up(&mut self, session: &Session) -> Result<(), Failure> {
+        let sql = "SELECT coalesce(max(latest), 0) FROM tallies WHERE crawl = $1";
+        let rows = session.rows(sql, &[&self.crawl.id]).await?;
+        let latest = rows.first().map_or(Ok(0), |row| row.try_get(0))?;
+        if latest > self.now {
+            self.now = latest;
+            for queue in self.queues.values_mut() {
+                queue.wake(latest);
+            }
+        }
+        Ok(())
     }
 
     /// Retires queues whose terms cannot be read, so that they are in nobody's way. They must be locked.
