@@ -35,7 +35,7 @@ start() {
     rm -f "$folder/data/postmaster.pid"
     (trap - HUP INT TERM; cd "$folder" && as_account "$bin/postgres" -D "$folder/data") </dev/null >>"$folder/log" 2>&1 &
     server=$!
-    while ! grep -qs '^ready' "$folder/data/postmaster.pid"; do
+    while ! grep -qsE '^(ready|standby)' "$folder/data/postmaster.pid"; do
         is_running || { wait "$server"; server=; echo failed; return; }
         sleep 0.02
     done
@@ -46,6 +46,9 @@ while read -r order; do
     case $order in
         initdb*)
             if alone "$bin/initdb" -D "$folder/data" ${order#initdb} </dev/null >>"$folder/log" 2>&1; then echo made; else echo failed; fi
+            ;;
+        copy*)
+            if alone "$bin/pg_basebackup" -D "$folder/data" ${order#copy} </dev/null >>"$folder/log" 2>&1; then echo made; else echo failed; fi
             ;;
         start) start ;;
         stop*) stop "${order#stop }"; echo stopped ;;

@@ -67,14 +67,7 @@ impl PostgresBuilder {
 
     /// Makes the server and waits until it is ready.
     pub fn start(self) -> Result<PostgresServer, String> {
-        let bin = programs::bin()?;
-        let account = programs::account()?;
-        let folder = new_folder()?;
-        let keeper = Keeper::start(&folder, account.map_or("", |(name, _)| name), &bin)?;
-        let owner = account.map(|(_, number)| number);
-        let mut server =
-            PostgresServer { folder, bin, port: 0, databases: AtomicU32::new(0), keeper: Mutex::new(keeper) };
-        give(&server.folder, owner)?;
+        let (mut server, owner) = PostgresServer::bare()?;
         server.write("password", PASSWORD, owner)?;
         let local = "--username=trapline --auth-local=trust --auth-host=scram-sha-256 --encoding=UTF8 --locale=C --no-sync";
         let password = server.folder.join("password");
@@ -83,16 +76,8 @@ impl PostgresBuilder {
             server.write("server.crt", certificate, owner)?;
             server.write("server.key", key, owner)?;
         }
-        let mut started = Err(String::new());
-        for _ in 0..PORTS_TRIED {
-            server.port = free_port()?;
-            server.write("data/postgresql.auto.conf", &self.configuration(&server), owner)?;
-            started = server.start_again();
-            if started.is_ok() {
-                break;
-            }
-        }
-        started.map(|()| server)
+        server.start_somewhere(owner, |server| self.configuration(server))?;
+        Ok(server)
     }
 
     fn configuration(&self, server: &PostgresServer) -> String {
@@ -136,6 +121,67 @@ impl PostgresServer {
         })
     }
 
+    /// A replica of this one, which takes no writes until it is [promoted](Self::promote). From now on a commit here waits for it, so
+    /// that nothing is lost when it takes over.
+    pub fn standby(&self) -> Result<Self, String> {
+        let (mut standby, owner) = Self::bare()?;
+        let (socket, port) = (self.folder.display(), self.port);
+        standby.order(
+            &format!("copy --host={socket} --port={port} --username={ROLE} --checkpoint=fast"),
+            "made",
+        )?;
+        standby.write("data/standby.signal", "", owner)?;
+        standby.start_somewhere(owner, |standby| {
+            let lines = [
+                format!("port = {}", standby.port),
+                "listen_addresses = '127.0.0.1'".to_owned(),
+                format!("unix_socket_directories = '{}'", standby.folder.display()),
+                format!(
+                    "primary_conninfo = 'host={socket} port={port} user={ROLE} application_name=standby'"
+                ),
+            ];
+            lines.join("\n") + "\n"
+        })?;
+        self.sql("postgres", "ALTER SYSTEM SET synchronous_standby_names = 'standby'")?;
+        self.sql("postgres", "SELECT pg_reload_conf()")?;
+        Ok(standby)
+    }
+
+    /// Makes a replica the one that is written to.
+    pub fn promote(&self) -> Result<(), String> {
+        let promoted = self.sql("postgres", "SELECT pg_promote()")?;
+        if promoted == "t" { Ok(()) } else { Err(format!("pg_promote answered {promoted}")) }
+    }
+
+    /// A folder and its keeper, with nothing in it yet; and whom its files must belong to.
+    fn bare() -> Result<(Self, Option<u32>), String> {
+        let bin = programs::bin()?;
+        let account = programs::account()?;
+        let folder = new_folder()?;
+        let keeper = Keeper::start(&folder, account.map_or("", |(name, _)| name), &bin)?;
+        let owner = account.map(|(_, number)| number);
+        give(&folder, owner)?;
+        Ok((Self { folder, bin, port: 0, databases: AtomicU32::new(0), keeper: Mutex::new(keeper) }, owner))
+    }
+
+    /// Starts it on a free port, with the settings made for that.
+    fn start_somewhere(
+        &mut self,
+        owner: Option<u32>,
+        settings: impl Fn(&Self) -> String,
+    ) -> Result<(), String> {
+        let mut started = Err(String::new());
+        for _ in 0..PORTS_TRIED {
+            self.port = free_port()?;
+            self.write("data/postgresql.auto.conf", &settings(self), owner)?;
+            started = self.start_again();
+            if started.is_ok() {
+                break;
+            }
+        }
+        started
+    }
+
     /// The URL of a database on it.
     pub fn url(&self, database: &str) -> String {
         format!("postgres://{ROLE}:{PASSWORD}@127.0.0.1:{}/{database}", self.port)
@@ -165,7 +211,9 @@ impl PostgresServer {
 
     /// Runs SQL in a database as the superuser, and answers what it printed: a line a row, `|` between columns.
     pub fn sql(&self, database: &str, sql: &str) -> Result<String, String> {
-        let output = Command::new(self.bin.join("psql"))
+        // Some bring only the server's own programs.
+        let own = self.bin.join("psql");
+        let output = Command::new(if own.is_file() { own } else { PathBuf::from("psql") })
             .args(["--no-psqlrc", "--quiet", "--no-align", "--tuples-only", "--set=ON_ERROR_STOP=1"])
             .arg("--host")
             .arg(&self.folder)

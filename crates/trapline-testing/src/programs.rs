@@ -6,8 +6,19 @@ use std::process::Command;
 /// Where Debian keeps the programs of each version.
 const VERSIONS: &str = "/usr/lib/postgresql";
 
-/// The folder that has `initdb` and `postgres` in it: of the newest version that is installed, or what is first in `PATH`.
+/// Names the folder of another version's programs, to run the tests on it.
+const CHOSEN: &str = "TRAPLINE_POSTGRES_BIN";
+
+/// The folder that has `initdb` and `postgres` in it: the chosen one, or of the newest version that is installed, or what is first in
+/// `PATH`.
 pub(crate) fn bin() -> Result<PathBuf, String> {
+    if let Some(chosen) = std::env::var_os(CHOSEN) {
+        let chosen = PathBuf::from(chosen);
+        let there = chosen.join("initdb").is_file();
+        return there
+            .then_some(chosen)
+            .ok_or_else(|| format!("there is no `initdb` in the folder that {CHOSEN} names"));
+    }
     let versions = std::fs::read_dir(VERSIONS).into_iter().flatten().flatten().map(|entry| entry.path());
     let mut versions: Vec<_> = versions.map(|path| (version_of(&path), path.join("bin"))).collect();
     versions.sort();

@@ -1,10 +1,11 @@
 //! The PostgreSQL store against the schema that comes to mind first, on a server with its default settings: every commit is
 //! synced. The server is started here, in a temporary folder, and gone afterwards.
 //!
-//! `--quick` takes a tenth of everything; `--queues N` sets the number for the cycles (100,000).
+//! `--quick` takes a tenth of everything; `--only NAMES` some of the parts.
 
 mod naive;
 
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -21,12 +22,23 @@ use naive::Naive;
 const BATCH: usize = 1000;
 const CLAIM: usize = 500;
 
-fn main() {
-    let args: Vec<String> = std::env::args().skip(1).collect();
-    let quick = args.iter().any(|arg| arg == "--quick");
-    let part = if quick { 10 } else { 1 };
-    let only = args.iter().position(|arg| arg == "--only").and_then(|at| args.get(at + 1));
-    let wanted = |name: &str| only.is_none_or(|only| only.split(',').any(|one| one == name));
+const PARTS: [&str; 3] = ["offers", "cycles", "workers"];
+
+fn main() -> ExitCode {
+    let mut part = 1;
+    let mut only = PARTS.join(",");
+    let mut args = std::env::args().skip(1);
+    while let Some(arg) = args.next() {
+        match (arg.as_str(), args.len()) {
+            ("--quick", _) => part = 10,
+            ("--only", 1..) => only = args.next().unwrap_or_default(),
+            _ => return usage(),
+        }
+    }
+    let wanted = |name: &str| only.split(',').any(|one| one == name);
+    if only.split(',').any(|one| !PARTS.contains(&one)) {
+        return usage();
+    }
 
     let server = PostgresServer::builder().start().unwrap_or_else(|problem| panic!("{problem}"));
     let url = server.url(&server.create_database().expect("a database is made"));
@@ -86,6 +98,12 @@ fn main() {
             say(&format!("{workers} at once"), cycles, begun.elapsed());
         }
     }
+    ExitCode::SUCCESS
+}
+
+fn usage() -> ExitCode {
+    eprintln!("postgres [--quick] [--only NAMES], of {}", PARTS.join(","));
+    ExitCode::FAILURE
 }
 
 fn say(what: &str, count: usize, took: Duration) {

@@ -4,6 +4,7 @@ mod bloat;
 mod clocks;
 mod connecting;
 mod crawls;
+mod failover;
 mod holding;
 mod hostile;
 mod lost_answers;
