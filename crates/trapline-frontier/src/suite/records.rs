@@ -322,6 +322,11 @@ pub fn restoring_nonsense_is_refused_or_harmless<H: Harness>(mut harness: H) {
         ],
     );
     assert_eq!(trial.urls(at(1), 9), ["http://a.example/1"]);
+    // However counts are kept, there is room to count on.
+    for page in 0..100 {
+        trial.admit_url(at(1), &format!("http://c{page}.example/"));
+        assert_eq!(trial.urls(at(1), 9).len(), 1);
+    }
     trial.steer_crawl(at(1), CrawlChange::Finish("enough".to_owned()));
     let steer = crate::verbs::Steer::Crawl(CrawlChange::Restore(Vec::new()));
     let error = trial.wait(trial.frontier.steer(at(1), steer)).expect_err("the crawl is over");

@@ -406,6 +406,8 @@ impl Work {
 
     fn restore_counts(&mut self, record: &CrawlRecord) -> bool {
         let CrawlRecord { started, fetched, bytes, spent, granted, expired, turn } = *record;
+        // Nothing ever counted that far, and there must be room to count on from it.
+        let count = |number| count(number).min(i64::MAX / 2);
         self.crawl.started = started.min(time(self.now));
         self.crawl.turn = turn.into();
         self.crawl.touched = true;

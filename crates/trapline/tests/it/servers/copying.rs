@@ -143,8 +143,8 @@ fn many_urls_are_copied_in_little_memory() {
         std::env::var("TRAPLINE_COPY_URLS").ok().and_then(|count| count.parse().ok()).unwrap_or(200_000);
     let server = PostgresServer::builder().start().expect("a server");
     let (one, two, three) = (many("pg-many", urls, urls / 20), database(&server), database(&server));
-    let four = Folder::new("pg-many-back");
-    for (from, to) in [(&one.url(), &two), (&two, &three), (&two, &four.url())] {
+    let (four, five) = (Folder::new("pg-many-back"), Folder::new("pg-many-beside"));
+    for (from, to) in [(&one.url(), &two), (&two, &three), (&two, &four.url()), (&one.url(), &five.url())] {
         let begun = Instant::now();
         let process = Command::new(env!("CARGO_BIN_EXE_trapline"))
             .args(["store", "copy", from, to, "--json"])
