@@ -14,7 +14,7 @@ use super::entry::State;
 use super::jobs::Task;
 use super::moment::column;
 use super::queue::BY_HAND;
-use super::session::{Failure, Key, Session};
+use super::session::{Failure, Key, Param, Session};
 use super::step::Verb;
 use super::work::Work;
 
@@ -47,9 +47,6 @@ impl Verb for Act {
         }
     }
 }
-
-/// So many URLs are forgotten with one statement.
-const CHUNK: usize = 1000;
 
 const ONE: Steered = Steered { affected: 1, job: None };
 
@@ -117,18 +114,11 @@ impl Work {
 
     /// Forgets a queue's pending URLs.
     async fn purge(&mut self, session: &Session, id: i64) -> Result<Steered, Failure> {
-        let of_pending = "DELETE FROM pending WHERE queue = $1 RETURNING entry";
-        let of_waiting = "DELETE FROM waiting WHERE queue = $1 AND kind < 2 RETURNING entry";
-        for sql in [of_pending, of_waiting] {
-            let gone = session.rows(sql, &[&id]).await?;
-            for gone in gone.chunks(CHUNK) {
-                let entries: Vec<i64> = gone.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>()?;
-                let urls = "DELETE FROM urls WHERE crawl = $1 AND entry = ANY($2) RETURNING identity, entry";
-                let gone = session.rows(urls, &[&self.crawl.id, &entries]).await?;
-                self.unsee(session, &gone).await?;
-                let pages = "DELETE FROM pages WHERE crawl = $1 AND entry = ANY($2)";
-                session.execute(pages, &[&self.crawl.id, &entries]).await?;
-            }
+        for of_queue in [
+            "DECLARE gone NO SCROLL CURSOR FOR SELECT entry FROM pending WHERE queue = $1",
+            "DECLARE gone NO SCROLL CURSOR FOR SELECT entry FROM waiting WHERE queue = $1 AND kind < 2",
+        ] {
+            self.drop_all(session, of_queue, id).await?;
         }
         let pending = self.queue(id).pending();
         let row = &mut self.queue_mut(id).row;
@@ -136,6 +126,33 @@ impl Work {
         self.tally.urls[UrlState::Pending as usize] -= pending;
         self.refresh(id);
         Ok(Steered { affected: pending.unsigned_abs(), job: None })
+    }
+
+    /// Drops all entries of a queue that a cursor goes over. Some at a time, so that no statement takes as long as the queue is.
+    async fn drop_all(&self, session: &Session, cursor: &str, queue: i64) -> Result<(), Failure> {
+        session.execute(cursor, &[&queue]).await?;
+        loop {
+            let some = session.rows("FETCH 1000 FROM gone", &[]).await?;
+            if some.is_empty() {
+                break;
+            }
+            let entries: Vec<i64> = some.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>()?;
+            let urls = "DELETE FROM urls WHERE crawl = $1 AND entry = ANY($2) RETURNING identity, entry";
+            let gone = session.rows(urls, &[&self.crawl.id, &entries]).await?;
+            self.unsee(session, &gone).await?;
+            let entries: [Param<'_>; 2] = [&self.crawl.id, &entries];
+            let rest = [
+                "DELETE FROM pending WHERE crawl = $1 AND entry = ANY($2)",
+                "DELETE FROM waiting WHERE crawl = $1 AND entry = ANY($2)",
+                "DELETE FROM leases WHERE crawl = $1 AND entry = ANY($2)",
+                "DELETE FROM dead WHERE crawl = $1 AND entry = ANY($2)",
+                "DELETE FROM disregarded WHERE crawl = $1 AND entry = ANY($2)",
+                "DELETE FROM pages WHERE crawl = $1 AND entry = ANY($2)",
+            ];
+            session.execute_all(&rest.map(|sql| (sql, entries.to_vec()))).await?;
+        }
+        session.execute("CLOSE gone", &[]).await?;
+        Ok(())
     }
 
     /// Takes URLs out of the seen table: rows of their identities and entries.
@@ -149,22 +166,8 @@ impl Work {
 
     /// Forgets all of a queue's URLs.
     async fn delete(&mut self, session: &Session, id: i64) -> Result<Steered, Failure> {
-        let urls = "DELETE FROM urls WHERE queue = $1 RETURNING identity, entry";
-        let gone = session.rows(urls, &[&id]).await?;
-        for gone in gone.chunks(CHUNK) {
-            self.unsee(session, gone).await?;
-            let entries: Vec<i64> = gone.iter().map(|row| row.try_get(1)).collect::<Result<_, _>>()?;
-            for sql in [
-                "DELETE FROM pending WHERE crawl = $1 AND entry = ANY($2)",
-                "DELETE FROM waiting WHERE crawl = $1 AND entry = ANY($2)",
-                "DELETE FROM leases WHERE crawl = $1 AND entry = ANY($2)",
-                "DELETE FROM dead WHERE crawl = $1 AND entry = ANY($2)",
-                "DELETE FROM disregarded WHERE crawl = $1 AND entry = ANY($2)",
-                "DELETE FROM pages WHERE crawl = $1 AND entry = ANY($2)",
-            ] {
-                session.execute(sql, &[&self.crawl.id, &entries]).await?;
-            }
-        }
+        let of_queue = "DECLARE gone NO SCROLL CURSOR FOR SELECT entry FROM urls WHERE queue = $1";
+        self.drop_all(session, of_queue, id).await?;
         let moment = self.this_moment();
         let pending = self.queue(id).pending();
         let queue = self.queue_mut(id);

@@ -5,6 +5,7 @@ mod clocks;
 mod connecting;
 mod crawls;
 mod failover;
+mod forgetting;
 mod holding;
 mod hostile;
 mod lost_answers;
