@@ -6,9 +6,10 @@
 //!
 //! What is absent: clocks, sockets, files, threads, recursion over input.
 
+#[cfg(feature = "fuzz")]
+pub mod fuzz;
 mod robots;
 mod sitemap;
-
 
 pub use robots::{
     Because, BytesError, CRAWL_DELAY_MAX, Decision, ROBOTS_BYTES_MAX, Robots, RobotsFault, RobotsFaultKind,

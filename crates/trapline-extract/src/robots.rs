@@ -178,6 +178,12 @@ impl Robots {
     }
 }
 
+/// A path as it is compared.
+#[cfg(feature = "fuzz")]
+pub(crate) fn spelled(path: &str) -> Vec<u8> {
+    pattern::spell_path(path.as_bytes()).into_owned()
+}
+
 /// A group of a file.
 #[derive(Clone, Copy, Debug)]
 pub struct RobotsGroup<'a> {

@@ -4,9 +4,7 @@
 //! lowest first), every text with its length before it. The reader takes only what the writer can have written.
 
 use super::agent::is_token;
-use super::{
-    Answer, CRAWL_DELAY_MAX, Delay, Entry, Group, ROBOTS_BYTES_MAX, Robots, RuleEntry,
-};
+use super::{Answer, CRAWL_DELAY_MAX, Delay, Entry, Group, ROBOTS_BYTES_MAX, Robots, RuleEntry};
 
 const VERSION: u8 = 1;
 

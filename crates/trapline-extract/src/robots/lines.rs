@@ -125,7 +125,10 @@ mod tests {
     fn lines_end_in_three_ways() {
         let all = lines(b"a\nb\r\nc\rd\n\r\ne\r\r").map(|line| (line.number, line.bytes.to_vec()));
         let expected = [(1, "a"), (2, "b"), (3, "c"), (4, "d"), (5, ""), (6, "e"), (7, "")];
-        assert_eq!(all.collect::<Vec<_>>(), expected.map(|(number, text)| (number, text.as_bytes().to_vec())));
+        assert_eq!(
+            all.collect::<Vec<_>>(),
+            expected.map(|(number, text)| (number, text.as_bytes().to_vec()))
+        );
         assert_eq!(lines(b"").count(), 0);
         assert_eq!(lines(b"\n").count(), 1);
     }

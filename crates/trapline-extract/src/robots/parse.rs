@@ -25,13 +25,15 @@ pub(super) fn parse(bytes: &[u8]) -> Robots {
         _ => None,
     };
     let decoded = wide.map(|encoding| encoding.decode_with_bom_removal(text).0);
-    if decoded.is_some() {
+    let wide = decoded.is_some();
+    if wide {
         robots.fault(1, RobotsFaultKind::Utf16);
     }
     let text = decoded.as_deref().map_or(text, str::as_bytes);
     let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
-    // Whether the last line is a whole one, only the byte behind it could tell.
-    let ended = matches!(text.last(), Some(b'\n' | b'\r'));
+    // A line is whole if it ends before the limit, or right at it.
+    let ended = matches!(text.last(), Some(b'\n' | b'\r'))
+        || !wide && matches!(bytes.get(ROBOTS_BYTES_MAX), Some(b'\n' | b'\r'));
 
     let mut reading = Reading { robots, open: false };
     let mut all = lines::lines(text).peekable();
@@ -129,7 +131,11 @@ impl Reading {
             return self.robots.fault(line, RobotsFaultKind::OutsideGroup);
         };
         let agents = u32::try_from(group.agents.len()).unwrap_or(u32::MAX);
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it was brought into range")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "it was brought into range"
+        )]
         let ms = ms.ceil().min(longest.into()) as u32;
         group.delays.push(Delay { line, agents, ms });
     }

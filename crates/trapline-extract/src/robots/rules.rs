@@ -292,7 +292,10 @@ impl Rules {
 pub(super) fn first_word(bytes: &[u8]) -> u64 {
     match bytes.first_chunk() {
         Some(word) => u64::from_be_bytes(*word),
-        None => bytes.iter().enumerate().fold(0, |word, (place, byte)| word | u64::from(*byte) << (56 - 8 * place)),
+        None => bytes
+            .iter()
+            .enumerate()
+            .fold(0, |word, (place, byte)| word | u64::from(*byte) << (56 - 8 * place)),
     }
 }
 

@@ -44,7 +44,7 @@ impl<'a> Search<'a> {
         }
         if self.cost > COST_INDEXED {
             let index = Index::new(self.path).ok_or(TooCostly)?;
-            self.cost += u32::try_from(self.path.len() * 8).unwrap_or(u32::MAX);
+            self.cost += u32::try_from(self.path.len() * 10).unwrap_or(u32::MAX);
             let index = self.index.insert(Box::new(index));
             return Ok(index.find(segment, from, end, &mut self.cost));
         }

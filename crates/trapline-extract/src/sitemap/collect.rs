@@ -3,7 +3,9 @@
 use trapline_core::parse_url;
 use url::Url;
 
-use super::{ChangeFrequency, Sitemap, SitemapEntry, SitemapFault, SitemapFaultKind, SitemapKind, SitemapLimits, date};
+use super::{
+    ChangeFrequency, Sitemap, SitemapEntry, SitemapFault, SitemapFaultKind, SitemapKind, SitemapLimits, date,
+};
 
 pub(super) struct Collection<'a> {
     base: &'a Url,

@@ -238,7 +238,10 @@ fn encoding_of(start: &[u8]) -> &'static Encoding {
     }
     let start = &start[..start.len().min(DECLARATION_BYTES)];
     // A declaration that can be read byte by byte is not in UTF-16, whatever it says.
-    declared(start).and_then(Encoding::for_label).filter(|encoding| encoding.is_ascii_compatible()).unwrap_or(UTF_8)
+    declared(start)
+        .and_then(Encoding::for_label)
+        .filter(|encoding| encoding.is_ascii_compatible())
+        .unwrap_or(UTF_8)
 }
 
 fn declared(start: &[u8]) -> Option<&[u8]> {

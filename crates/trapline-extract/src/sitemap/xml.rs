@@ -195,7 +195,8 @@ impl<'a, 'b> State<'a, 'b> {
             // With an address in it, it is Atom's link in another feed.
             ("link", SitemapKind::Rss) if attribute(tag, "href").is_none() => Some(Field::Url),
             ("guid", SitemapKind::Rss)
-                if !attribute(tag, "isPermaLink").is_some_and(|value| value.eq_ignore_ascii_case("false")) =>
+                if !attribute(tag, "isPermaLink")
+                    .is_some_and(|value| value.eq_ignore_ascii_case("false")) =>
             {
                 Some(Field::Guid)
             }
@@ -291,7 +292,8 @@ impl<'a, 'b> State<'a, 'b> {
 /// Adds to a value, up to one byte more than it may have at least, so that it can be told that it is too long.
 fn push(value: &mut String, text: &str, max: usize) {
     let room = (max + 1).saturating_sub(value.len());
-    let end = text.char_indices().map(|(place, character)| place + character.len_utf8()).find(|end| *end >= room);
+    let end =
+        text.char_indices().map(|(place, character)| place + character.len_utf8()).find(|end| *end >= room);
     value.push_str(if room == 0 { "" } else { &text[..end.unwrap_or(text.len())] });
 }
 
@@ -312,7 +314,8 @@ fn is_root(name: &str) -> bool {
 /// An attribute's value by its local name, with XML's own entities resolved.
 fn attribute(tag: &BytesStart<'_>, name: &str) -> Option<String> {
     let attributes = tag.html_attributes();
-    let mut named = attributes.filter_map(Result::ok).filter(|attribute| attribute.key.local_name().as_ref() == name);
+    let mut named =
+        attributes.filter_map(Result::ok).filter(|attribute| attribute.key.local_name().as_ref() == name);
     let value = named.next()?.value;
     Some(quick_xml::escape::unescape(&value).map_or_else(|_| value.to_string(), |text| text.into_owned()))
 }

@@ -26,7 +26,10 @@ fn rules(rules: &str, paths: &str) {
 
 #[test]
 fn a_rule_matches_what_begins_with_it() {
-    rules("Disallow: /fish", "-/fish -/fish.html -/fish/salmon.html -/fishheads -/fish?id=1 +/Fish +/catfish +/");
+    rules(
+        "Disallow: /fish",
+        "-/fish -/fish.html -/fish/salmon.html -/fishheads -/fish?id=1 +/Fish +/catfish +/",
+    );
     rules("Disallow: /fish/", "-/fish/ -/fish/x +/fish +/fish.html +/animals/fish/");
     rules("Disallow: /", "-/ -/a -/?q");
     rules("Disallow:", "+/ +/a");
@@ -41,11 +44,20 @@ fn the_longest_rule_wins_and_allow_where_two_are_equal() {
     rules("Disallow: /\nAllow: /p", "+/page -/x");
     rules("Allow: /folder\nDisallow: /folder", "+/folder/page");
     rules("Disallow: /folder\nAllow: /folder", "+/folder/page");
-    rules("Allow: /page\nDisallow: /*.htm", "-/page.htm +/page.html2 -/x.htm".replace("+/page.html2", "-/page.html2").as_str());
+    rules(
+        "Allow: /page\nDisallow: /*.htm",
+        "-/page.htm +/page.html2 -/x.htm".replace("+/page.html2", "-/page.html2").as_str(),
+    );
     rules("Allow: /page\nDisallow: /*.ph", "+/page.php5 -/x.ph");
     rules("Allow: /$\nDisallow: /", "+/ -/page.htm -/?a");
-    rules("Allow: /example/page/\nDisallow: /example/page/disallowed.gif", "-/example/page/disallowed.gif +/example/page/x");
-    rules("Disallow: /a\nAllow: /a/b\nDisallow: /a/b/c\nAllow: /a/b/c/d", "-/a +/a/b -/a/b/c +/a/b/c/d -/a/c");
+    rules(
+        "Allow: /example/page/\nDisallow: /example/page/disallowed.gif",
+        "-/example/page/disallowed.gif +/example/page/x",
+    );
+    rules(
+        "Disallow: /a\nAllow: /a/b\nDisallow: /a/b/c\nAllow: /a/b/c/d",
+        "-/a +/a/b -/a/b/c +/a/b/c/d -/a/c",
+    );
     rules("Disallow: /a*\nAllow: /a", "-/a -/ab");
     rules("Disallow: /a****\nAllow: /abc", "-/abc");
     rules("Disallow: /a$\nAllow: /a", "-/a +/ab");
@@ -56,8 +68,14 @@ fn a_star_is_anything_and_a_dollar_the_end() {
     rules("Disallow: /fish*", "-/fish -/fish.html +/catfish");
     rules("Disallow: *", "-/ -/x");
     rules("Disallow: *x", "+/ -/x -/a/b?c=x");
-    rules("Disallow: /*.php", "-/index.php -/filename.php -/folder/any.php.file.html -/f.php/ +/ +/windows.PHP");
-    rules("Disallow: /*.php$", "-/filename.php -/folder/filename.php +/filename.php?p +/filename.php/ +/filename.php5");
+    rules(
+        "Disallow: /*.php",
+        "-/index.php -/filename.php -/folder/any.php.file.html -/f.php/ +/ +/windows.PHP",
+    );
+    rules(
+        "Disallow: /*.php$",
+        "-/filename.php -/folder/filename.php +/filename.php?p +/filename.php/ +/filename.php5",
+    );
     rules("Disallow: /fish*.php", "-/fish.php -/fishheads/catfish.php?p +/Fish.PHP +/fish.ph");
     rules("Disallow: /a*b*c$", "-/abc -/axbxc -/abcbc +/abcd +/acb");
     rules("Disallow: /a*aa$", "+/aa -/aaa -/aaaa +/aab");
@@ -84,7 +102,10 @@ fn percent_encoding_makes_no_difference() {
     rules("Disallow: /%7Ejoe/", "-/~joe/ -/%7ejoe/");
     rules("Disallow: /~joe/", "-/%7Ejoe/");
     rules("Disallow: /a b", "-/a%20b");
-    rules("Disallow: /path/file-with-a-%2A.html", "-/path/file-with-a-*.html -/path/file-with-a-%2a.html +/path/file-with-a-x.html");
+    rules(
+        "Disallow: /path/file-with-a-%2A.html",
+        "-/path/file-with-a-*.html -/path/file-with-a-%2a.html +/path/file-with-a-x.html",
+    );
     rules("Disallow: /path/foo-%24", "-/path/foo-$ -/path/foo-$x +/path/foo-");
     rules("Disallow: /100%", "-/100% -/100%/x +/100");
     rules("Disallow: /?q=a:b&c=d/e", "-/?q=a:b&c=d/e +/?q=a%3Ab");
@@ -118,7 +139,9 @@ fn agents_are_found_by_their_product_token() {
 
 #[test]
 fn the_most_specific_name_counts() {
-    let robots = Robots::parse(b"User-agent: foo\nDisallow: /foo\nUser-agent: foo-news\nDisallow: /news\nUser-agent: *\nDisallow: /");
+    let robots = Robots::parse(
+        b"User-agent: foo\nDisallow: /foo\nUser-agent: foo-news\nDisallow: /news\nUser-agent: *\nDisallow: /",
+    );
     let rules = robots.for_agents(&["foo-news/1.0", "foo"]);
     assert!(!rules.check_path("/news").allowed && rules.check_path("/foo").allowed);
     let rules = robots.for_agents(&["foo-images", "foo"]);
@@ -160,7 +183,11 @@ fn odd_lines_are_understood() {
     check("User-agent: *\nDisallow: a\nDisallow: https://a.example/b", "x", "+/a +/b");
     check("<html><body>Not found</body></html>", "x", "+/");
     check("", "x", "+/");
-    check(b"\xff\xfeU\0s\0e\0r\0-\0a\0g\0e\0n\0t\0:\0*\0\n\0D\0i\0s\0a\0l\0l\0o\0w\0:\0/\0a\0", "x", "-/a +/b");
+    check(
+        b"\xff\xfeU\0s\0e\0r\0-\0a\0g\0e\0n\0t\0:\0*\0\n\0D\0i\0s\0a\0l\0l\0o\0w\0:\0/\0a\0",
+        "x",
+        "-/a +/b",
+    );
 }
 
 #[test]
@@ -189,7 +216,9 @@ fn the_line_that_decided_is_named() {
 fn a_path_needs_no_slash_and_its_fragment_does_not_count() {
     rules("Disallow: /a$", "-/a#b");
     let rules = Robots::parse(b"User-agent: *\nDisallow: /a\nDisallow: /$").for_agent("x");
-    assert!(!rules.check_path("a").allowed && !rules.check_path("").allowed && rules.check_path("?a").allowed);
+    assert!(
+        !rules.check_path("a").allowed && !rules.check_path("").allowed && rules.check_path("?a").allowed
+    );
     let url = trapline_core::parse_url("https://u:p@a.example:8080?x#/a", None).unwrap();
     assert!(rules.check(&url).allowed);
 }

@@ -86,15 +86,16 @@ fn a_line_that_the_limit_cuts_does_not_count() {
         format!("{head}{}\nDisallow: /b\nDisallow: /c\n", "x".repeat(filling - head.len()))
     };
     let lines = "\nDisallow: /b\n".len();
-    // The limit falls behind the end of the line, before it, and into it.
-    for (place, allowed) in [(0, false), (1, true), (5, true), (lines, true)] {
+    // The limit falls behind the end of the line, right before it, and into it; then on the end of the line before.
+    for (place, allowed, cut) in [(0, false, 5), (1, false, 5), (2, true, 4), (5, true, 4), (lines, true, 4)]
+    {
         let robots = Robots::parse(file(ROBOTS_BYTES_MAX - lines + place).as_bytes());
         assert!(robots.is_truncated());
         let rules = robots.for_agent("x");
         assert!(!rules.check_path("/a").allowed && rules.check_path("/c").allowed);
         assert_eq!(rules.check_path("/b").allowed, allowed, "{place}");
         assert_eq!(robots.faults().len(), 1);
-        assert_eq!(robots.faults()[0].line, if place == 0 { 5 } else if place == lines { 3 } else { 4 });
+        assert_eq!(robots.faults()[0].line, cut, "{place}");
     }
     let whole = file(ROBOTS_BYTES_MAX - 2 * lines + 1);
     assert_eq!(whole.len(), ROBOTS_BYTES_MAX);

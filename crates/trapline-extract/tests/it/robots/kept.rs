@@ -61,13 +61,17 @@ fn no_changed_or_cut_form_makes_trouble() {
 
 #[test]
 fn refusals_say_what_to_do() {
-    let check = |bytes: &[u8], message| assert_eq!(Robots::from_bytes(bytes).unwrap_err().to_string(), message);
+    let check =
+        |bytes: &[u8], message| assert_eq!(Robots::from_bytes(bytes).unwrap_err().to_string(), message);
     check(
         &[2, 0, 0],
         "cannot read a kept robots.txt of version 2: this build knows version 1; fetch the file anew",
     );
     check(b"", "cannot read a kept robots.txt: it is damaged; fetch the file anew");
     // A count that promises more than there is.
-    check(&[1, 0, 0, 0xff, 0xff, 0xff, 0xff, 0x0f], "cannot read a kept robots.txt: it is damaged; fetch the file anew");
+    check(
+        &[1, 0, 0, 0xff, 0xff, 0xff, 0xff, 0x0f],
+        "cannot read a kept robots.txt: it is damaged; fetch the file anew",
+    );
     check(&vec![1; 5 << 20], "cannot read a kept robots.txt: it is damaged; fetch the file anew");
 }
