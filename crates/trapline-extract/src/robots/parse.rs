@@ -151,7 +151,7 @@ impl Reading {
 
 /// Milliseconds, if it is a number of seconds that makes sense. Words behind it are forgiven.
 fn read_delay(value: &[u8]) -> Option<f64> {
-    let word = value.split(|byte| byte.is_ascii_whitespace()).next()?;
+    let word = value.split(u8::is_ascii_whitespace).next()?;
     let seconds: f64 = std::str::from_utf8(word).ok()?.parse().ok()?;
     (seconds.is_finite() && seconds >= 0.0).then_some(seconds * 1000.0)
 }

@@ -83,6 +83,7 @@ pub(super) fn spell_pattern(pattern: &[u8], spelled: &mut Vec<u8>) {
     }
 }
 
+#[derive(Clone, Copy)]
 enum Octet {
     /// As it stands.
     Plain(u8),

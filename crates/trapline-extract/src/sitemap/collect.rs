@@ -64,7 +64,7 @@ impl<'a> Collection<'a> {
         self.full
     }
 
-    pub(super) fn add(&mut self, at: u64, found: Found) {
+    pub(super) fn add(&mut self, at: u64, found: &Found) {
         if self.seen >= self.limits.entries_max {
             if !self.full {
                 self.fault(at, SitemapFaultKind::TooManyEntries);
@@ -74,7 +74,7 @@ impl<'a> Collection<'a> {
             return;
         }
         self.seen += 1;
-        let (url, foreign) = match self.resolve(&found) {
+        let (url, foreign) = match self.resolve(found) {
             Ok(url) => url,
             Err(kind) => return self.fault(at, kind),
         };

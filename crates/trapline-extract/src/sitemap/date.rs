@@ -18,7 +18,7 @@ pub(super) fn read(text: &str) -> Option<Timestamp> {
 
 /// `2026`, `2026-05`, `2026-05-01`, `2026-05-01T12:00`, `2026-05-01 12:00:00.123 +02:00`, `20260501`, with `/` or `.` for `-`.
 fn iso(text: &str) -> Option<i64> {
-    let split = text.find(|byte: char| byte == 'T' || byte == 't' || byte == ' ');
+    let split = text.find(['T', 't', ' ']);
     let (date, time) = match split {
         Some(place) => (&text[..place], text[place + 1..].trim_start()),
         None => (text, ""),
@@ -41,10 +41,10 @@ fn iso(text: &str) -> Option<i64> {
 /// `Fri, 01 May 2026 12:00:00 GMT`, with or without day of the week, seconds and zone.
 fn mail(text: &str) -> Option<i64> {
     let text = text.split_once(',').map_or(text, |(_, rest)| rest).trim();
-    let mut words = text.splitn(2, |byte: char| byte == ' ' || byte == '-');
+    let mut words = text.splitn(2, [' ', '-']);
     let first = words.next()?;
     let rest = words.next()?.trim_start();
-    let mut words = rest.splitn(2, |byte: char| byte == ' ' || byte == '-');
+    let mut words = rest.splitn(2, [' ', '-']);
     let (day, month) = (number(first)?, month_of(words.next()?)?);
     let rest = words.next()?.trim_start();
     let (year, time) = rest.split_once(' ').unwrap_or((rest, ""));

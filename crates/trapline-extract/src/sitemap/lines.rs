@@ -36,6 +36,6 @@ fn take(line: &[u8], position: u64, found: &mut Collection<'_>) {
     if !line.is_empty() {
         // Text is UTF-8, but for one that was cut, which is too long anyway.
         let url = String::from_utf8_lossy(line).into_owned();
-        found.add(position, Found { url, absolute: true, ..Found::default() });
+        found.add(position, &Found { url, absolute: true, ..Found::default() });
     }
 }

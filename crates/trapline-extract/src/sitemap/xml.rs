@@ -4,6 +4,8 @@
 //! `image:loc` of a page's picture is not taken for the page. No document type is read and no entity resolved but XML's five.
 //! One piece of markup or text takes a bounded buffer; what is longer is broken.
 
+use std::borrow::Cow;
+
 use quick_xml::escape::resolve_xml_entity;
 use quick_xml::events::{BytesRef, BytesStart, Event};
 use quick_xml::reader::Reader;
@@ -285,7 +287,7 @@ impl<'a, 'b> State<'a, 'b> {
         if entry.lastmod.is_empty() {
             entry.lastmod = published;
         }
-        self.found.add(at, entry);
+        self.found.add(at, &entry);
     }
 }
 
@@ -317,5 +319,5 @@ fn attribute(tag: &BytesStart<'_>, name: &str) -> Option<String> {
     let mut named =
         attributes.filter_map(Result::ok).filter(|attribute| attribute.key.local_name().as_ref() == name);
     let value = named.next()?.value;
-    Some(quick_xml::escape::unescape(&value).map_or_else(|_| value.to_string(), |text| text.into_owned()))
+    Some(quick_xml::escape::unescape(&value).map_or_else(|_| value.to_string(), Cow::into_owned))
 }

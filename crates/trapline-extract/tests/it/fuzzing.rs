@@ -48,9 +48,12 @@ fn run(name: &str, target: fn(&[u8]), input: &[u8], what: &str) {
 
 fn examples(folder: &Path) -> Vec<(String, Vec<u8>)> {
     let entries = std::fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
-    let mut files: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
+    let mut files: Vec<_> = entries.map(|entry| entry.expect("the folder can be listed").path()).collect();
     files.sort();
-    files.iter().map(|file| (file.display().to_string(), std::fs::read(file).unwrap())).collect()
+    files
+        .iter()
+        .map(|file| (file.display().to_string(), std::fs::read(file).expect("an example can be read")))
+        .collect()
 }
 
 fn mutate(examples: &[(String, Vec<u8>)], draw: &mut Draw) -> Vec<u8> {

@@ -11,7 +11,7 @@ use trapline_core::parse_url;
 use trapline_extract::{ChangeFrequency, Sitemap, SitemapFaultKind, SitemapKind, SitemapLimits};
 
 fn read_from(url: &str, bytes: impl AsRef<[u8]>, limits: &SitemapLimits) -> Sitemap {
-    Sitemap::read(&parse_url(url, None).unwrap(), bytes.as_ref(), limits)
+    Sitemap::read(&parse_url(url, None).expect("a good URL"), bytes.as_ref(), limits)
 }
 
 fn read(bytes: impl AsRef<[u8]>) -> Sitemap {
@@ -40,8 +40,8 @@ fn check(
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
-    encoder.write_all(bytes).unwrap();
-    encoder.finish().unwrap()
+    encoder.write_all(bytes).expect("memory takes it");
+    encoder.finish().expect("memory takes it")
 }
 
 const ONE: &str = "<urlset><url><loc>https://a.example/1</loc></url></urlset>";

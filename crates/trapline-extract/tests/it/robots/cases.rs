@@ -13,7 +13,7 @@ fn check(file: impl AsRef<[u8]>, agent: &str, paths: &str) {
         let decision = rules.check_path(path);
         assert_eq!(decision.allowed, expected == "+", "{path} for {agent}: {decision:?}");
         assert!(matches!(expected, "+" | "-"), "{word}");
-        let url = trapline_core::parse_url(&format!("https://a.example{path}"), None).unwrap();
+        let url = trapline_core::parse_url(&format!("https://a.example{path}"), None).expect("a good URL");
         assert_eq!(rules.check(&url), decision, "{path} as a URL");
     }
 }

@@ -54,7 +54,7 @@ fn full(mut rule: impl FnMut(usize) -> String) -> String {
         if file.len() + line.len() + 7 > ROBOTS_BYTES_MAX {
             break;
         }
-        let _ = write!(file, "allow:{line}\n");
+        let _ = writeln!(file, "allow:{line}");
     }
     file
 }

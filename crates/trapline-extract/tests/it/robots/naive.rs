@@ -41,7 +41,7 @@ fn same(rules: &[(bool, String)], paths: &[String]) -> Result<(), TestCaseError>
     }
     let robots = Robots::parse(file.as_bytes());
     let compiled = robots.for_agent("x");
-    let kept = Robots::from_bytes(&robots.to_bytes()).unwrap().for_agent("x");
+    let kept = Robots::from_bytes(&robots.to_bytes()).expect("what was written can be read").for_agent("x");
     for path in paths {
         let decision = compiled.check_path(path);
         prop_assert!(decision.because != Because::TooCostly);
