@@ -8,8 +8,8 @@ use super::{Answer, CRAWL_DELAY_MAX, Delay, Entry, Group, ROBOTS_BYTES_MAX, Robo
 
 const VERSION: u8 = 1;
 
-/// An octet of a file takes at most three in the one spelling.
-const TEXT_BYTES_MAX: usize = 3 * ROBOTS_BYTES_MAX;
+/// An octet of a file takes at most three in the one spelling, and two of UTF-16 nine.
+const TEXT_BYTES_MAX: usize = 9 * ROBOTS_BYTES_MAX / 2;
 
 /// More than any file can come to: its text, and a few numbers for each of its lines.
 const BYTES_MAX: usize = 4 << 20;

@@ -7,8 +7,11 @@ const FILE: &[u8] = b"User-agent: a\nUser-agent: *\nCrawl-delay: 2.5\nDisallow: 
 
 #[test]
 fn what_was_kept_comes_back() {
+    let wide = format!("\u{feff}User-agent: *\nDisallow: /{}\n", "ツ".repeat(255_900));
+    let wide: Vec<u8> = wide.encode_utf16().flat_map(u16::to_le_bytes).collect();
     for robots in [
         Robots::parse(FILE),
+        Robots::parse(&wide),
         Robots::parse(b""),
         Robots::parse(&b"User-agent: x\nDisallow: /y\n".repeat(30_000)),
         Robots::allow_all(),
