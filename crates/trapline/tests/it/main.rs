@@ -6,10 +6,12 @@ mod folder;
 mod frontier;
 mod keeping;
 mod operate;
+mod robots;
 #[cfg(feature = "postgres")]
 mod servers;
 mod sharing;
 mod sim;
+mod sitemap;
 mod strace;
 mod transfer;
 mod url;
