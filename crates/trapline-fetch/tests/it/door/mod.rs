@@ -1,6 +1,8 @@
 //! What the tests of the door share: servers on loopback, and options that open it.
 
 pub(crate) mod name_server;
+pub(crate) mod proxy_server;
+pub(crate) mod tls_server;
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
