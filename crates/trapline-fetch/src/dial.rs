@@ -5,6 +5,7 @@
 mod destination;
 mod door;
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -308,6 +309,15 @@ impl Dialer {
             }
         }
         Err(trouble.unwrap_or_else(|| DialError::new(DialErrorKind::DnsNoAddress, "the host has no address")))
+    }
+}
+
+impl fmt::Debug for Dialer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Dialer")
+            .field("guard", &self.door.guard)
+            .field("proxy", &self.proxy)
+            .finish_non_exhaustive()
     }
 }
 

@@ -4,6 +4,7 @@
 //! Redirects are answers, not journeys: who fetches decides what becomes of them.
 
 mod credentials;
+mod deadline;
 mod dial;
 mod dial_error;
 mod dns;

@@ -177,6 +177,22 @@ async fn no_more_addresses_are_tried_than_allowed() {
     assert_eq!(server.visitors().await, 0);
 }
 
+#[tokio::test]
+async fn limits_without_end_are_as_good_as_long_ones() {
+    let server = Server::silent().await;
+    let names = NameServer::everything_is(&["127.0.0.1", "127.0.0.2"]).await;
+    let mut options = names.asked_by(open_options());
+    options.connect_timeout = Duration::MAX;
+    options.connect_timeout_total = Duration::MAX;
+    options.connect_attempt_delay = Duration::MAX;
+    options.timeout = Duration::MAX;
+    options.dns.timeout = Duration::MAX;
+    options.dns.ttl_min = Duration::MAX;
+    options.dns.second_family_wait = Duration::MAX;
+    let url = format!("http://a.example:{}/", server.port());
+    assert_eq!(dial(options, &url).await.unwrap().address, server.address);
+}
+
 #[test]
 fn only_http_and_https_urls_have_a_destination() {
     for url in ["ftp://a.example/", "file:///etc/passwd", "gopher://a.example/", "data:,x", "ws://a.example/"]

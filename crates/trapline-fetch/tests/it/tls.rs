@@ -120,6 +120,19 @@ async fn lenient_hosts_are_accepted_and_what_is_wrong_is_told_every_time() {
 
 /// Leniency is about certificates: whoever cannot sign with the certificate's key is not talked to.
 #[tokio::test]
+async fn a_certificate_without_its_key_is_refused_even_by_the_lenient() {
+    let authority = Authority::new();
+    let sign = || authority.sign(&["good.example"], unchanged);
+    for versions in [&[&rustls::version::TLS12], &[&rustls::version::TLS13]] {
+        let server = sign().with_key_of(sign()).serve_versions(&[], versions).await;
+        let mut there = destination("https://good.example/");
+        there.lenient_tls = true;
+        let error = Dialer::new(authority.believed_by(&server)).unwrap().dial(&there).await.unwrap_err();
+        assert_eq!(error.kind(), DialErrorKind::TlsFailed, "{error:?}");
+    }
+}
+
+#[tokio::test]
 async fn silence_and_nonsense_instead_of_a_handshake_end_in_time() {
     let silent = Server::silent().await;
     let authority = Authority::new();

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd};
 use rustls::ServerConfig;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use tokio_rustls::TlsAcceptor;
 use trapline_fetch::{DialOptions, Roots};
 
@@ -67,6 +68,11 @@ impl Identity {
         Self { certificate, key: PrivateKeyDer::Pkcs8(key.serialize_der().into()) }
     }
 
+    /// This certificate with somebody else's key: what a thief of certificates has.
+    pub(crate) fn with_key_of(self, other: Self) -> Self {
+        Self { certificate: self.certificate, key: other.key }
+    }
+
     /// A server with this certificate that speaks TLS, holds the connection and says nothing.
     pub(crate) async fn serve(&self, alpn: &[&str]) -> Server {
         self.serve_versions(alpn, rustls::ALL_VERSIONS).await
@@ -91,12 +97,14 @@ impl Identity {
 
     fn acceptor(&self, alpn: &[&str], versions: &[&'static rustls::SupportedProtocolVersion]) -> TlsAcceptor {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
+        // Without the usual check that both belong together.
+        let key = provider.key_provider.load_private_key(self.key.clone_key()).unwrap();
+        let certified = CertifiedKey::new(vec![self.certificate.clone()], key);
         let mut config = ServerConfig::builder_with_provider(provider)
             .with_protocol_versions(versions)
             .unwrap()
             .with_no_client_auth()
-            .with_single_cert(vec![self.certificate.clone()], self.key.clone_key())
-            .unwrap();
+            .with_cert_resolver(Arc::new(SingleCertAndKey::from(certified)));
         config.alpn_protocols = alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
         TlsAcceptor::from(Arc::new(config))
     }
