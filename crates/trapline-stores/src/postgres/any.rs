@@ -1,6 +1,7 @@
 //! A claim from any crawl: the crawls take turns, one URL each, in one transaction.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use trapline_core::Timestamp;
@@ -53,12 +54,14 @@ pub(super) async fn claim_any(
             Ok(claimed) => return Ok(claimed),
             Err(failed) => failed,
         };
-        if let Some((claimed, evidence)) = claimed
-            && inner.was_committed(&session, &evidence).await?
-        {
-            return Ok(claimed);
+        match claimed {
+            Some((claimed, evidence)) => {
+                if inner.was_committed(session.end(), &evidence).await? {
+                    return Ok(claimed);
+                }
+            }
+            None => session.roll_back().await,
         }
-        session.roll_back().await;
         failures += 1;
         if !inner.may_try_again(&failure, failures).await {
             return Err(inner.said("claim", failure));
@@ -88,28 +91,35 @@ async fn crawl_names(inner: &Inner) -> Result<Vec<Arc<str>>, StoreError> {
 
 /// Claims once. With the failure to end the transaction comes the answer, and what its end would be seen by.
 async fn try_claim(
-    inner: &Inner,
+    inner: &Arc<Inner>,
     session: &mut Session,
     names: &[Arc<str>],
     now: Timestamp,
     want: &Want,
 ) -> Result<Claimed, (Failure, Option<(Claimed, Evidence)>)> {
     let only = |failure| (failure, None);
-    let (claimed, evidence, served) = grant_turns(inner, session, names, now, want).await.map_err(only)?;
+    let mut news = Vec::new();
+    let granted = grant_turns(inner, session, names, now, want, &mut news).await;
+    let (claimed, evidence, served) = granted.map_err(only)?;
     if let Err(failure) = session.commit().await {
         return Err((failure, Some((claimed, evidence))));
     }
     *lock(&inner.last_served) = served;
+    for (crawl, after) in news {
+        inner.tell(session, crawl, after).await;
+    }
     Ok(claimed)
 }
 
-/// The crawls take turns. Answers also what it leaves, and which crawl was served last.
+/// The crawls take turns. Answers also what it leaves, and which crawl was served last. Of which crawls there is news then is added to
+/// those.
 async fn grant_turns(
     inner: &Inner,
     session: &mut Session,
     names: &[Arc<str>],
     now: Timestamp,
     want: &Want,
+    news: &mut Vec<(i64, Duration)>,
 ) -> Result<(Claimed, Evidence, Option<Arc<str>>), Failure> {
     session.begin().await?;
     let last = lock(&inner.last_served).clone();
@@ -164,6 +174,7 @@ async fn grant_turns(
         }
         work.save(session, inner.slot()).await?;
         evidence.add(&work);
+        news.extend(work.news().map(|after| (work.crawl.id, after)));
         inner.remember_turn(&work.crawl);
         inner.keep_floors(&work);
         granted.push(round.leases.into_iter());

@@ -268,7 +268,9 @@ impl Work {
         if round.numbers.is_empty() {
             let loaded: usize = round.heads.values().map(VecDeque::len).sum();
             let most = (round.urls - round.leases.len()).min(loaded + 1) as i64;
-            let draw = "SELECT nextval('lease_numbers') FROM generate_series(1, $1::int8)";
+            // A sequence may give a number twice, after a crash of a server that does not sync, or of which a replica knew less. Nobody
+            // who holds a lease of before must be taken for who holds the new one.
+            let draw = "SELECT nextval('lease_numbers') << 20 | floor(random() * 1048576)::int8 FROM generate_series(1, $1::int8)";
             for row in session.rows(draw, &[&most]).await? {
                 round.numbers.push_back(row.try_get(0)?);
             }

@@ -77,6 +77,9 @@ impl Work {
         }
         queues.extend(&parked);
         if parked.is_empty() {
+            // Whoever parks a queue writes to its group. So from here on either it waits, or what it did is seen by the next statement.
+            let hold = "SELECT id FROM groups WHERE crawl = $1 AND parked = 1 AND next_at <= $2 ORDER BY id FOR UPDATE";
+            session.rows(hold, &[&crawl, &now]).await?;
             let clear = "UPDATE groups g SET parked = 0 WHERE g.crawl = $1 AND g.parked = 1 AND g.next_at <= $2 AND NOT EXISTS \
                          (SELECT 1 FROM turns t WHERE t.crawl = $1 AND t.group_id = g.id AND t.parked = 1)";
             session.execute(clear, &[&crawl, &now]).await?;

@@ -50,6 +50,12 @@ pub(super) struct Session {
     pub(super) ending: bool,
 }
 
+/// What is left of a session whose connection was lost: what to ask another one about.
+pub(super) struct Ending {
+    pub(super) transaction: Option<String>,
+    pub(super) asked_for: bool,
+}
+
 impl Session {
     pub(super) fn new(client: Object) -> Self {
         Self { client: Some(client), open: false, transaction: None, ending: false }
@@ -93,6 +99,11 @@ impl Session {
         self.client().batch_execute("COMMIT").await?;
         self.open = false;
         Ok(())
+    }
+
+    /// Gives the connection up, and its place in the pool: who holds one and wants another waits for those who do the same.
+    pub(super) fn end(mut self) -> Ending {
+        Ending { transaction: self.transaction.take(), asked_for: self.ending }
     }
 
     /// Ends the transaction without effect. A connection on which that cannot be done is not used again.

@@ -13,7 +13,7 @@ use super::crawl::Crawl;
 use super::evidence::Evidence;
 use super::moment::{Moment, Ranks, column, time};
 use super::passing::{Due, STEP};
-use super::session::{Failure, Session, unreadable};
+use super::session::{Ending, Failure, Session, unreadable};
 use super::store::Inner;
 use super::trouble::{Retry, is_retryable};
 use super::work::Work;
@@ -68,16 +68,18 @@ impl Inner {
                 Err((Failure::Database(error), Some((answer, evidence))))
                     if is_retryable(&error) == Retry::Reconnect =>
                 {
-                    match self.was_committed(&session, &evidence).await {
+                    match self.was_committed(session.end(), &evidence).await {
                         Ok(true) => return Ok(answer),
                         Ok(false) => Failure::Database(error),
                         // Whether it was done is not known, which is what callers are told.
                         Err(_) => return Err(self.pool.trouble(attempted, &error)),
                     }
                 }
-                Err((failure, _)) => failure,
+                Err((failure, _)) => {
+                    session.roll_back().await;
+                    failure
+                }
             };
-            session.roll_back().await;
             failures += 1;
             if matches!(failure, Failure::Alone) {
                 alone = true;
@@ -151,8 +153,8 @@ impl Inner {
                 work.check_limits();
                 work.save(session, self.slot()).await.map_err(only)?;
                 session.commit().await.map_err(only)?;
-                if work.has_news() {
-                    self.tell(work.crawl.id).await;
+                if let Some(after) = work.news() {
+                    self.tell(session, work.crawl.id, after).await;
                 }
                 self.keep_floors(&work);
                 continue;
@@ -167,8 +169,8 @@ impl Inner {
             return match session.commit().await {
                 Ok(()) => {
                     self.keep_floors(&work);
-                    if work.has_news() {
-                        self.tell(work.crawl.id).await;
+                    if let Some(after) = work.news() {
+                        self.tell(session, work.crawl.id, after).await;
                     }
                     Ok(answer)
                 }
@@ -212,12 +214,8 @@ impl Inner {
     }
 
     /// Whether a transaction whose end was not answered was done: it is over, and its traces are there.
-    pub(super) async fn was_committed(
-        &self,
-        lost: &Session,
-        evidence: &Evidence,
-    ) -> Result<bool, StoreError> {
-        if !lost.ending {
+    pub(super) async fn was_committed(&self, lost: Ending, evidence: &Evidence) -> Result<bool, StoreError> {
+        if !lost.asked_for {
             return Ok(false);
         }
         loop {

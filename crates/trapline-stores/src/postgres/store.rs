@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use tokio::task::JoinHandle;
 use trapline_core::{Candidate, IdentityKey, Timestamp};
 use trapline_frontier::{
     Admission, Claimed, CrawlChange, CrawlReport, CrawlState, ErrorKind, NewCrawl, Page, Query, Recovered,
@@ -65,11 +64,25 @@ pub(super) struct Inner {
     dice: AtomicU64,
 }
 
+const NOTIFY: &str = "SELECT pg_notify(current_schema(), $1)";
+
+/// What [`wakeup`](super::wakeup) understands.
+fn message(crawl: i64, after: Duration) -> String {
+    // Not before it is there.
+    match after.as_nanos().div_ceil(1_000_000) {
+        0 => crawl.to_string(),
+        millis => format!("{crawl}@{millis}"),
+    }
+}
+
 /// When others were told of news.
+#[derive(Default)]
 struct Told {
-    at: Instant,
-    /// They will be told again.
-    later: Option<JoinHandle<()>>,
+    at: Option<Instant>,
+    /// When something comes that they were told of: they will look then, and see what else there is.
+    soonest: Option<Instant>,
+    /// Of this they will be told in a moment.
+    owed: Option<Instant>,
 }
 
 impl PostgresStore {
@@ -177,11 +190,15 @@ impl Store for PostgresStore {
 
     /// Everything answered is safe already; but others may still have to be told of it.
     async fn flush(&self) -> Result<(), StoreError> {
-        let later: Vec<_> =
-            lock(&self.inner.told).values_mut().filter_map(|told| told.later.take()).collect();
-        for telling in later {
-            let _ = telling.await;
-        }
+        let owed = |(crawl, told): (&i64, &Told)| told.owed.map(|_| *crawl);
+        let owed: Vec<i64> = lock(&self.inner.told).iter().filter_map(owed).collect();
+        let inner = Arc::clone(&self.inner);
+        let tell = async move {
+            for crawl in owed {
+                inner.tell_owed(crawl).await;
+            }
+        };
+        self.inner.pool.run(tell).await;
         Ok(())
     }
 
@@ -240,36 +257,46 @@ impl Inner {
         (self.dice() % (SLOTS - SPARE_SLOTS).unsigned_abs()) as i64
     }
 
-    /// Tells those who wait that a crawl has something new: now, or a moment later if they were told just now.
-    pub(super) async fn tell(self: &Arc<Self>, crawl: i64) {
-        let (now, inner) = (Instant::now(), Arc::clone(self));
+    /// Tells those who wait that a crawl has something new, or will have after a while: at once, or a moment later if they were told just
+    /// now.
+    pub(super) async fn tell(self: &Arc<Self>, session: &Session, crawl: i64, after: Duration) {
+        let now = Instant::now();
+        let Some(due) = now.checked_add(after) else { return };
         {
             let mut told = lock(&self.told);
-            let last = told.get(&crawl);
-            if let Some(last) = last.filter(|last| now < last.at + BETWEEN) {
-                if last.later.as_ref().is_some_and(|later| !later.is_finished()) {
-                    // They will be told of what is new by then.
-                    return;
-                }
-                let at = last.at + BETWEEN;
-                let later = self.pool.spawn(async move {
-                    tokio::time::sleep_until(at.into()).await;
-                    lock(&inner.told).insert(crawl, Told { at: Instant::now(), later: None });
-                    inner.notify(crawl).await;
-                });
-                let at = last.at;
-                told.insert(crawl, Told { at, later: Some(later) });
+            let told = told.entry(crawl).or_default();
+            if !after.is_zero() && told.soonest.is_some_and(|soonest| now < soonest && soonest <= due) {
                 return;
             }
-            told.insert(crawl, Told { at: now, later: None });
+            if let Some(owed) = &mut told.owed {
+                *owed = due.min(*owed);
+                return;
+            }
+            if let Some(at) = told.at.map(|at| at + BETWEEN).filter(|at| now < *at) {
+                told.owed = Some(due);
+                let inner = Arc::clone(self);
+                drop(self.pool.spawn(async move {
+                    tokio::time::sleep_until(at.into()).await;
+                    inner.tell_owed(crawl).await;
+                }));
+                return;
+            }
+            (told.at, told.soonest) = (Some(now), Some(due));
         }
-        self.notify(crawl).await;
+        // Who is not told looks by itself after a while, so nothing is made of it if that fails.
+        let _ = session.execute(NOTIFY, &[&message(crawl, after)]).await;
     }
 
-    /// Who is not told looks by itself after a while, so nothing is made of it if that fails.
-    async fn notify(&self, crawl: i64) {
-        if let Ok(client) = self.pool.client().await {
-            let _ = client.execute("SELECT pg_notify(current_schema(), $1)", &[&crawl.to_string()]).await;
+    async fn tell_owed(&self, crawl: i64) {
+        let now = Instant::now();
+        let owed = lock(&self.told).get_mut(&crawl).and_then(|told| {
+            let owed = told.owed.take()?;
+            (told.at, told.soonest) = (Some(now), Some(owed));
+            Some(owed)
+        });
+        if let (Some(due), Ok(client)) = (owed, self.pool.client().await) {
+            let after = due.saturating_duration_since(Instant::now());
+            let _ = client.execute(NOTIFY, &[&message(crawl, after)]).await;
         }
     }
 

@@ -1,14 +1,14 @@
 //! Wakes those who wait for something to claim, by a connection that listens; where it cannot, they look again after a while.
 //!
-//! The channel is called like the schema, and a message on it is the number of the crawl that has something new:
-//! `SELECT pg_notify(current_schema(), crawl::text)`. A pooler's connection that is shared among transactions hears nothing; then waiting takes
+//! The channel is called like the schema, and a message on it is the number of the crawl that has something new, `7`, or will have in so
+//! many milliseconds, `7@1000`: `SELECT pg_notify(current_schema(), …)`. A pooler's connection that is shared among transactions hears nothing; then waiting takes
 //! as long as the caller allows.
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
@@ -33,23 +33,35 @@ pub struct Wakeups {
 pub struct Ear {
     pool: Pool,
     heard: Arc<Heard>,
-    news: watch::Receiver<()>,
+    news: watch::Receiver<News>,
+    /// The news that it knows, and up to when it has looked for what it was told would come.
+    known: u64,
+    looked: Instant,
     /// How many waits in a row were for nothing, while nobody listened.
     in_vain: u32,
 }
 
+/// What is new.
+#[derive(Clone, Copy, Debug, Default)]
+struct News {
+    /// How often there was something.
+    count: u64,
+    /// When there will be something: the first that was told and had not come by then.
+    soonest: Option<Instant>,
+}
+
 /// What the listener tells the ears.
 struct Heard {
-    any: watch::Sender<()>,
+    any: watch::Sender<News>,
     /// By the crawl's number as it is written. Those that nobody waits for any more are dropped now and then.
-    crawls: Mutex<BTreeMap<String, watch::Sender<()>>>,
+    crawls: Mutex<BTreeMap<String, watch::Sender<News>>>,
     is_listening: AtomicBool,
 }
 
 impl Wakeups {
     pub(super) fn new(pool: &Pool) -> Self {
         let heard = Heard {
-            any: watch::Sender::new(()),
+            any: watch::Sender::new(News::default()),
             crawls: Mutex::default(),
             is_listening: AtomicBool::new(false),
         };
@@ -64,7 +76,9 @@ impl Wakeups {
             self.pool.spawn(listening).abort_handle()
         });
         let news = self.heard.subscribe(crawl);
-        Ear { pool: self.pool.clone(), heard: Arc::clone(&self.heard), news, in_vain: 0 }
+        let known = news.borrow().count;
+        let (pool, heard) = (self.pool.clone(), Arc::clone(&self.heard));
+        Ear { pool, heard, news, known, looked: Instant::now(), in_vain: 0 }
     }
 
     /// Waits for news of a crawl from now on. A worker that looks first should have an [`ear`](Self::ear) before.
@@ -98,8 +112,7 @@ impl Ear {
             at_most.min(gate::backed_off(self.in_vain))
         };
         let pool = self.pool.clone();
-        let waited = pool.run(async { tokio::time::timeout(patience, self.news.changed()).await }).await;
-        let is_news = waited.is_ok();
+        let is_news = pool.run(self.hear(Instant::now().checked_add(patience))).await;
         if is_news {
             self.in_vain = 0;
         }
@@ -107,24 +120,68 @@ impl Ear {
     }
 }
 
+impl Ear {
+    /// Waits for news, or until something comes that was told to come, or until it is time to give up.
+    async fn hear(&mut self, give_up: Option<Instant>) -> bool {
+        loop {
+            let News { count, soonest } = *self.news.borrow_and_update();
+            if count != self.known {
+                self.known = count;
+                return true;
+            }
+            let soonest = soonest.filter(|soonest| *soonest > self.looked);
+            let changed = self.news.changed();
+            let Some(until) = soonest.into_iter().chain(give_up).min() else {
+                // Who tells is there as long as the ear is.
+                let _ = changed.await;
+                continue;
+            };
+            if tokio::time::timeout_at(until.into(), changed).await.is_err() {
+                self.looked = until;
+                return soonest == Some(until);
+            }
+        }
+    }
+}
+
+impl News {
+    /// Something is new, or will be after a while.
+    fn add(&mut self, after: Duration) {
+        let now = Instant::now();
+        let passed = self.soonest.is_some_and(|soonest| soonest <= now);
+        if after.is_zero() || passed {
+            self.count += 1;
+        }
+        if passed {
+            self.soonest = None;
+        }
+        if !after.is_zero() {
+            self.soonest = self.soonest.into_iter().chain(now.checked_add(after)).min();
+        }
+    }
+}
+
 impl Heard {
-    fn subscribe(&self, crawl: Option<&str>) -> watch::Receiver<()> {
+    fn subscribe(&self, crawl: Option<&str>) -> watch::Receiver<News> {
         let mut crawls = self.crawls.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(crawl) = crawl else { return self.any.subscribe() };
         if let Some(sender) = crawls.get(crawl) {
             return sender.subscribe();
         }
         crawls.retain(|_, sender| sender.receiver_count() > 0);
-        let (sender, receiver) = watch::channel(());
+        let (sender, receiver) = watch::channel(News::default());
         crawls.insert(crawl.to_owned(), sender);
         receiver
     }
 
-    fn tell(&self, crawl: &str) {
-        self.any.send_replace(());
+    /// What a message says. One that says it in another way is news now.
+    fn tell(&self, message: &str) {
+        let (crawl, millis) = message.split_once('@').unwrap_or((message, ""));
+        let after = Duration::from_millis(millis.parse().unwrap_or(0));
+        self.any.send_modify(|news| news.add(after));
         let crawls = self.crawls.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(sender) = crawls.get(crawl) {
-            sender.send_replace(());
+            sender.send_modify(|news| news.add(after));
         }
     }
 
@@ -133,9 +190,9 @@ impl Heard {
     fn set_listening(&self, is_listening: bool) {
         let crawls = self.crawls.lock().unwrap_or_else(PoisonError::into_inner);
         self.is_listening.store(is_listening, Ordering::Release);
-        self.any.send_replace(());
+        self.any.send_modify(|news| news.add(Duration::ZERO));
         for sender in crawls.values() {
-            sender.send_replace(());
+            sender.send_modify(|news| news.add(Duration::ZERO));
         }
     }
 }

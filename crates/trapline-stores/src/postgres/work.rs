@@ -7,6 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use trapline_core::{Candidate, Identity, Terms, Timestamp};
 use trapline_frontier::{NoteWrite, Order};
@@ -305,7 +306,8 @@ impl Work {
         row.tier = NOT_IN_LINE;
         row.parked = 1;
         let group = row.group_id;
-        if let Some(group) = self.groups.get_mut(&group).filter(|group| !group.parked) {
+        // Also if it says so already: somebody may be about to say that there is none.
+        if let Some(group) = self.groups.get_mut(&group) {
             group.parked = true;
             group.touched = true;
         }
@@ -416,11 +418,27 @@ impl Work {
         self.crawl.finish(reason);
     }
 
-    /// Whether somebody who waits for something to claim should look again.
-    pub(super) fn has_news(&self) -> bool {
-        self.crawl.is_running()
-            && (self.alone
-                || self.queues.values().any(|queue| queue.touched && !queue.stood && queue.stands(self.now)))
+    /// After how long somebody who waits for something to claim should look, because of what was done here; None if there is no need.
+    pub(super) fn news(&self) -> Option<Duration> {
+        if !self.crawl.is_running() {
+            return None;
+        }
+        if self.alone {
+            return Some(Duration::ZERO);
+        }
+        let queues = self.queues.values().filter(|queue| queue.touched && queue.row.tier != NOT_IN_LINE);
+        let queues = queues
+            .map(|queue| (queue.row.serve_at, queue.stood))
+            .filter(|(at, stood)| !stood || *at > self.now);
+        let groups = self.groups.values().filter(|group| group.touched && group.parked);
+        let entries = self.entries.values().filter_map(|entry| match &entry.state {
+            State::Leased(grant) => Some(grant.deadline.at),
+            State::Waiting(_, due) => Some(due.at),
+            _ => None,
+        });
+        let soonest =
+            queues.map(|(at, _)| at).chain(groups.map(|group| group.next.at)).chain(entries).min()?;
+        Some(Duration::from_millis(soonest.saturating_sub(self.now).max(0).unsigned_abs()))
     }
 
     /// The time that callers mean by `at`.

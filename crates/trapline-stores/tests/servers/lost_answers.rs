@@ -217,6 +217,39 @@ fn a_transaction_lost_in_a_crash_is_not_taken_for_the_one_that_got_its_number() 
 }
 
 /// Trouble that passes, made by a trigger: each time the next three steps fail so.
+/// The connection that was lost leaves its place to the one that is needed to ask.
+#[test]
+fn one_connection_is_enough_to_learn_what_became_of_a_transaction() {
+    let url = fresh_database();
+    let proxy = Proxy::before(PostgresServer::shared().port());
+    let frontier = crawl(&store(&(proxy.url(&url) + "?pool=1")), "c", no_waits());
+    for fault in [Fault::Unheard, Fault::Unanswered] {
+        proxy.arm(fault);
+        let begun = std::time::Instant::now();
+        add(&frontier, at_ms(0), &[format!("http://{fault:?}.example/")]);
+        assert!(proxy.has_struck() && begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
+    }
+}
+
+/// As after a crash of a server that does not sync, and as on a replica that knew less.
+#[test]
+fn a_number_that_is_drawn_twice_is_no_lease_that_is_granted_twice() {
+    let url = fresh_database();
+    let frontier = crawl(&store(&url), "c", no_waits());
+    add(&frontier, at_ms(0), &["http://a.example/", "http://b.example/"]);
+    let before = claim(&frontier, at_ms(0), 1).remove(0);
+    let release = Settlement::new(before.id, Outcome::Release);
+    pollster::block_on(frontier.settle(at_ms(0), vec![release])).expect("it is settled");
+    let database = url.rsplit('/').next().expect("it has a name");
+    PostgresServer::shared()
+        .sql(database, "ALTER SEQUENCE trapline.lease_numbers RESTART")
+        .expect("it is done");
+    let after = claim(&frontier, at_ms(0), 2);
+    let late = Settlement::new(before.id, Outcome::done());
+    let settled = pollster::block_on(frontier.settle(at_ms(0), vec![late])).expect("it is settled");
+    assert_eq!(settled[0].answer, Answer::Stale, "{before:?} {after:?}");
+}
+
 #[test]
 fn what_fails_because_of_others_is_tried_again() {
     let url = fresh_database();

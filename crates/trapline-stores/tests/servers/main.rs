@@ -6,6 +6,7 @@ mod connecting;
 mod crawls;
 mod failover;
 mod forgetting;
+mod groups;
 mod holding;
 mod hostile;
 mod lost_answers;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use pollster::block_on;
 use trapline_core::{Request, Timestamp};
-use trapline_frontier::{Frontier, Outcome, Settings, Settlement, Store};
+use trapline_frontier::{Frontier, Outcome, Settings, Settlement, Store, Want};
 use trapline_stores::PostgresStore;
 
 use super::fresh_database;
@@ -49,6 +49,66 @@ fn one_who_waits_hears_of_what_another_brings() {
     while block_on(ear.wait(Duration::from_millis(300))) {}
     block_on(busy.settle(now, vec![Settlement::new(lease.id, Outcome::done())])).expect("it is settled");
     assert!(!block_on(ear.wait(Duration::from_millis(300))), "there is nothing new");
+}
+
+/// A crawl in the server's time, and what it says.
+fn polite(url: &str) -> (Frontier, impl Fn() -> Timestamp) {
+    let store = PostgresStore::open(url).expect("it opens");
+    let settings = Settings { delay: Duration::from_secs(1), ..Settings::default() };
+    let opening =
+        Frontier::builder("crawl").settings(settings).open_shared(Arc::new(store.clone()), Timestamp::ZERO);
+    (block_on(opening).expect("it opens"), move || {
+        block_on(store.now()).expect("the server answers").expect("it has a clock")
+    })
+}
+
+/// Waits and claims as a worker does, and answers how long it took until something was granted.
+fn until_granted(frontier: &Frontier, now: &impl Fn() -> Timestamp, meanwhile: impl FnOnce()) -> Duration {
+    let mut ear = block_on(frontier.ear()).expect("it listens").expect("it has ears");
+    while block_on(ear.wait(Duration::from_millis(300))) {}
+    assert!(block_on(frontier.claim(now(), 1)).expect("it is asked").leases.is_empty());
+    meanwhile();
+    let begun = Instant::now();
+    while block_on(frontier.claim(now(), 1)).expect("it is asked").leases.is_empty() {
+        block_on(ear.wait(Duration::from_secs(20)));
+    }
+    let took = begun.elapsed();
+    assert!(took < Duration::from_secs(10), "nobody was told for {took:?}");
+    took
+}
+
+#[test]
+fn one_who_waits_hears_of_what_will_be_there_later() {
+    let url = fresh_database();
+    let ((idle, now), (busy, _)) = (polite(&url), polite(&url));
+    let pages = [1, 2, 3].map(|page| Request::get(format!("http://a.example/{page}")));
+    block_on(busy.admit(now(), pages)).expect("they are admitted");
+    let claim = |want| block_on(busy.claim(now(), want)).expect("it is granted").leases.remove(0);
+    let settle = |settlement| {
+        block_on(busy.settle(now(), vec![settlement])).expect("it is settled");
+    };
+    // Its delay has to pass first.
+    let lease = claim(Want::urls(1));
+    let took = until_granted(&idle, &now, || settle(Settlement::new(lease.id, Outcome::done())));
+    assert!(took >= Duration::from_millis(900), "{took:?}");
+    // Who gets a lease now may not settle it.
+    let pages = [1, 2].map(|page| Request::get(format!("http://b.example/{page}")));
+    block_on(busy.admit(now(), pages)).expect("they are admitted");
+    let short = || drop(claim(Want { lease: Some(Duration::from_secs(1)), ..Want::urls(1) }));
+    let mut ear = block_on(idle.ear()).expect("it listens").expect("it has ears");
+    while block_on(ear.wait(Duration::from_millis(300))) {}
+    short();
+    until_granted(&idle, &now, || {});
+}
+
+/// It has to do with one, which it has already.
+#[test]
+fn one_connection_is_enough_to_tell() {
+    let url = fresh_database() + "?pool=1";
+    let frontier = crawl(&url);
+    let begun = Instant::now();
+    block_on(frontier.admit(Timestamp::ZERO, [Request::get("http://a.example/")])).expect("it is admitted");
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
 }
 
 #[test]
