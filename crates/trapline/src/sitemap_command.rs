@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::json;
 use trapline_core::parse_url;
-use trapline_extract::{Sitemap, SitemapKind, SitemapLimits};
+use trapline_extract::{ChangeFrequency, Sitemap, SitemapKind, SitemapLimits};
 
 use crate::ended::{self, Ended, complain};
 use crate::moment;
@@ -61,7 +61,7 @@ fn list(args: &SitemapArgs) -> Result<Ended, String> {
             ("url", json!(entry.url.as_str())),
             ("kind", json!(kind)),
             ("lastmod", json!(entry.lastmod.map(moment::write))),
-            ("changefreq", json!(entry.changefreq.map(|frequency| frequency.name()))),
+            ("changefreq", json!(entry.changefreq.map(ChangeFrequency::name))),
             // As it was written, and not as the nearest of the longer kind of number.
             ("priority", json!(entry.priority.and_then(|priority| priority.to_string().parse::<f64>().ok()))),
             ("foreign", json!(entry.foreign)),

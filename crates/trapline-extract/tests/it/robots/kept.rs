@@ -71,6 +71,8 @@ fn refusals_say_what_to_do() {
         "cannot read a kept robots.txt of version 2: this build knows version 1; fetch the file anew",
     );
     check(b"", "cannot read a kept robots.txt: it is damaged; fetch the file anew");
+    // A number that could be written in fewer bytes: one file, one form.
+    check(&[1, 0, 0, 0x80, 0, 0], "cannot read a kept robots.txt: it is damaged; fetch the file anew");
     // A count that promises more than there is.
     check(
         &[1, 0, 0, 0xff, 0xff, 0xff, 0xff, 0x0f],
