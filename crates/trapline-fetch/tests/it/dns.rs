@@ -288,12 +288,15 @@ async fn chains_of_aliases_are_followed_so_far_and_circles_end() {
         let dialer = Dialer::new(names.asked_by(open_options())).unwrap();
         let url = |name: &str| destination(&format!("http://{name}.example:{}/", server.port()));
         assert!(dialer.dial(&url("n2")).await.is_ok(), "7 aliases, at once: {at_once}");
+        assert_eq!(dialer.dial(&url("n1")).await.is_ok(), at_once, "8 aliases");
         for name in ["n0", "a"] {
             let error = dialer.dial(&url(name)).await.unwrap_err();
-            assert!(
-                matches!(error.kind(), DialErrorKind::DnsChain | DialErrorKind::DnsNoAddress),
-                "{name}: {error:?}"
-            );
+            // Where each alias has to be asked for, the end looks like a name without an address.
+            let expected = match (name, at_once) {
+                ("n0", true) => DialErrorKind::DnsChain,
+                _ => DialErrorKind::DnsNoAddress,
+            };
+            assert_eq!(error.kind(), expected, "{name}: {error:?}");
         }
         assert!(names.questions().len() < 80, "{}", names.questions().len());
     }
