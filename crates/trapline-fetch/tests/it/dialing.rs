@@ -118,7 +118,7 @@ async fn deaf(address: &str) -> (TcpListener, Vec<tokio::net::TcpStream>) {
     let address = listener.local_addr().unwrap();
     let mut callers = Vec::new();
     while let Ok(Ok(caller)) =
-        tokio::time::timeout(Duration::from_millis(150), tokio::net::TcpStream::connect(address)).await
+        tokio::time::timeout(Duration::from_millis(300), tokio::net::TcpStream::connect(address)).await
     {
         callers.push(caller);
     }
