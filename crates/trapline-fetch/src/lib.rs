@@ -28,4 +28,4 @@ pub use guard::{
 pub use host_pattern::{HostPattern, HostPatternError};
 pub use proxy::{Proxy, ProxyError, ProxyKind, ThroughProxy};
 pub use stream::Stream;
-pub use tls::{Offer, Roots, TlsError, TlsFacts, TlsProblem};
+pub use tls::{Offer, Roots, TlsError, TlsFacts, TlsProblem, certificates_of_pem};
