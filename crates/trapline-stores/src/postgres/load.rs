@@ -45,8 +45,8 @@ pub(super) const ENTRY: &str = "u.identity, u.nth, u.entry, u.queue, u.class, u.
      d.reason AS death, d.at AS died, d.rank AS death_rank, r.reason AS disregard, g.visits, g.page \
      FROM urls u \
      LEFT JOIN LATERAL (SELECT * FROM pending p WHERE p.crawl = u.crawl AND p.entry = u.entry LIMIT 1) AS p ON true \
-     LEFT JOIN LATERAL (SELECT * FROM waiting w WHERE w.crawl = u.crawl AND w.entry = u.entry LIMIT 1) AS w ON true \
-     LEFT JOIN LATERAL (SELECT * FROM leases l WHERE l.crawl = u.crawl AND l.entry = u.entry LIMIT 1) AS l ON true \
+     LEFT JOIN LATERAL (SELECT * FROM waiting w WHERE w.entry = u.entry LIMIT 1) AS w ON true \
+     LEFT JOIN LATERAL (SELECT * FROM leases l WHERE l.entry = u.entry LIMIT 1) AS l ON true \
      LEFT JOIN LATERAL (SELECT * FROM dead d WHERE d.crawl = u.crawl AND d.entry = u.entry LIMIT 1) AS d ON true \
      LEFT JOIN LATERAL (SELECT * FROM disregarded r WHERE r.crawl = u.crawl AND r.entry = u.entry LIMIT 1) AS r ON true \
      LEFT JOIN LATERAL (SELECT * FROM pages g WHERE g.crawl = u.crawl AND g.entry = u.entry LIMIT 1) AS g ON true";

@@ -158,9 +158,9 @@ impl Work {
             return Ok(Vec::new());
         }
         let queues: Vec<i64> = self.queues.keys().copied().collect();
-        let sql = "SELECT entry FROM leases WHERE crawl = $1 AND entry = ANY($2) AND queue = ANY($3) UNION ALL \
-                   SELECT entry FROM waiting WHERE crawl = $1 AND entry = ANY($2) AND queue = ANY($3)";
-        let rows = session.rows(sql, &[&self.crawl.id, &entries, &queues]).await?;
+        let sql = "SELECT entry FROM leases WHERE entry = ANY($1) AND queue = ANY($2) UNION ALL \
+                   SELECT entry FROM waiting WHERE entry = ANY($1) AND queue = ANY($2)";
+        let rows = session.rows(sql, &[&entries, &queues]).await?;
         rows.iter().map(|row| Ok(row.try_get(0)?)).collect()
     }
 

@@ -81,18 +81,18 @@ impl Work {
             }
             LEASED => {
                 "SELECT l.entry FROM leases l WHERE l.crawl = $1 AND ($2::int8 = 0 OR l.id >= \
-                 (SELECT b.id FROM leases b WHERE b.crawl = $1 AND b.entry = $2)) ORDER BY l.id LIMIT $3"
+                 (SELECT b.id FROM leases b WHERE b.entry = $2)) ORDER BY l.id LIMIT $3"
             }
             WAITING => {
                 "SELECT w.entry FROM waiting w WHERE w.crawl = $1 AND ($2::int8 = 0 OR (w.due_at, w.due_rank) >= \
-                 (SELECT b.due_at, b.due_rank FROM waiting b WHERE b.crawl = $1 AND b.entry = $2)) \
+                 (SELECT b.due_at, b.due_rank FROM waiting b WHERE b.entry = $2)) \
                  ORDER BY w.due_at, w.due_rank LIMIT $3"
             }
             ENDED => {
                 "SELECT u.entry FROM urls u WHERE u.crawl = $1 AND u.entry >= $2 \
                  AND NOT EXISTS (SELECT 1 FROM pending p WHERE p.crawl = $1 AND p.entry = u.entry) \
-                 AND NOT EXISTS (SELECT 1 FROM waiting w WHERE w.crawl = $1 AND w.entry = u.entry) \
-                 AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.crawl = $1 AND l.entry = u.entry) ORDER BY u.entry LIMIT $3"
+                 AND NOT EXISTS (SELECT 1 FROM waiting w WHERE w.entry = u.entry) \
+                 AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.entry = u.entry) ORDER BY u.entry LIMIT $3"
             }
             QUEUES => {
                 let rows = session.rows(&QUEUES_AS_SERVED, &[crawl, &place, &one_more]).await?;

@@ -248,10 +248,11 @@ impl Work {
             }
         };
         let of_entries = |sql, entries: &'_ Vec<i64>| (!entries.is_empty(), sql);
+        // With `+ 0`: not by an index that begins with the crawl, as that of deadlines does. It can be full of what is gone.
         for (sql, entries) in [
             ("DELETE FROM pending WHERE crawl = $1 AND entry = ANY($2)", &not_pending),
-            ("DELETE FROM waiting WHERE crawl = $1 AND entry = ANY($2)", &not_waiting),
-            ("DELETE FROM leases WHERE crawl = $1 AND id = ANY($2)", &not_leased),
+            ("DELETE FROM waiting WHERE crawl + 0 = $1 AND entry = ANY($2)", &not_waiting),
+            ("DELETE FROM leases WHERE crawl + 0 = $1 AND id = ANY($2)", &not_leased),
             ("DELETE FROM dead WHERE crawl = $1 AND entry = ANY($2)", &not_dead),
             ("DELETE FROM disregarded WHERE crawl = $1 AND entry = ANY($2)", &not_disregarded),
             ("DELETE FROM pages WHERE crawl = $1 AND entry = ANY($2)", &gone),

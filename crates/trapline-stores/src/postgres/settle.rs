@@ -33,7 +33,7 @@ impl Verb for Settle {
 
     async fn run(&self, work: &mut Work, session: &mut Session) -> Result<Vec<Settled>, Failure> {
         let ids: Vec<i64> = self.0.iter().filter_map(number).collect();
-        let find = "SELECT id, entry, queue FROM leases WHERE crawl = $1 AND id = ANY($2)";
+        let find = "SELECT id, entry, queue FROM leases WHERE crawl + 0 = $1 AND id = ANY($2)";
         let rows = session.rows(find, &[&work.crawl.id, &ids]).await?;
         let mut entries = Vec::with_capacity(rows.len());
         let (mut queues, mut live) = (BTreeSet::new(), BTreeSet::new());

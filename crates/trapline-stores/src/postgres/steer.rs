@@ -143,8 +143,8 @@ impl Work {
             let entries: [Param<'_>; 2] = [&self.crawl.id, &entries];
             let rest = [
                 "DELETE FROM pending WHERE crawl = $1 AND entry = ANY($2)",
-                "DELETE FROM waiting WHERE crawl = $1 AND entry = ANY($2)",
-                "DELETE FROM leases WHERE crawl = $1 AND entry = ANY($2)",
+                "DELETE FROM waiting WHERE crawl + 0 = $1 AND entry = ANY($2)",
+                "DELETE FROM leases WHERE crawl + 0 = $1 AND entry = ANY($2)",
                 "DELETE FROM dead WHERE crawl = $1 AND entry = ANY($2)",
                 "DELETE FROM disregarded WHERE crawl = $1 AND entry = ANY($2)",
                 "DELETE FROM pages WHERE crawl = $1 AND entry = ANY($2)",

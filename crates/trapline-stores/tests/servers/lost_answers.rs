@@ -222,7 +222,7 @@ fn a_transaction_lost_in_a_crash_is_not_taken_for_the_one_that_got_its_number() 
 fn one_connection_is_enough_to_learn_what_became_of_a_transaction() {
     let url = fresh_database();
     let proxy = Proxy::before(PostgresServer::shared().port());
-    let frontier = crawl(&store(&(proxy.url(&url) + "?pool=1")), "c", no_waits());
+    let frontier = crawl(&store(&(proxy.url(&url) + "&pool=1")), "c", no_waits());
     for fault in [Fault::Unheard, Fault::Unanswered] {
         proxy.arm(fault);
         let begun = std::time::Instant::now();

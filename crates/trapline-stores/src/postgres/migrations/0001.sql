@@ -198,9 +198,12 @@ CREATE TABLE waiting (
     rank int8 NOT NULL,
     expiries int8 NOT NULL,
     retries int8 NOT NULL,
-    PRIMARY KEY (crawl, entry)
+    -- Not with the crawl before it: see `waiting_by_time`.
+    PRIMARY KEY (entry)
 ) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 1000);
 CREATE INDEX waiting_by_queue ON waiting (queue);
+-- Who looks for an entry must not come by here: this can be full of what is gone, and to the planner it looks empty. So entries are
+-- looked for without their crawl; their numbers are given once in all crawls.
 CREATE INDEX waiting_by_time ON waiting (crawl, due_at, due_rank);
 
 CREATE TABLE leases (
@@ -220,7 +223,7 @@ CREATE TABLE leases (
     retries int8 NOT NULL
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
 CREATE INDEX leases_by_deadline ON leases (crawl, deadline, deadline_rank);
-CREATE INDEX leases_by_entry ON leases (crawl, entry);
+CREATE INDEX leases_by_entry ON leases (entry);
 
 CREATE TABLE dead (
     crawl int8 NOT NULL,
