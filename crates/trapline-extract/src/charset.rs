@@ -339,7 +339,12 @@ mod tests {
         check(None, "Grüße aus Österreich, schöne Häuser".as_bytes(), "UTF-8", Guess);
         check(None, b"Gr\xfc\xdfe aus \xd6sterreich, sch\xf6ne H\xe4user", "windows-1252", Guess);
         check(None, "Привет, это страница на русском языке".as_bytes(), "UTF-8", Guess);
-        check(None, b"\xcf\xf0\xe8\xe2\xe5\xf2, \xfd\xf2\xee \xf1\xf2\xf0\xe0\xed\xe8\xf6\xe0", "windows-1251", Guess);
+        check(
+            None,
+            b"\xcf\xf0\xe8\xe2\xe5\xf2, \xfd\xf2\xee \xf1\xf2\xf0\xe0\xed\xe8\xf6\xe0",
+            "windows-1251",
+            Guess,
+        );
         check(None, b"only ASCII", "UTF-8", Default);
         check(None, b"", "UTF-8", Default);
         check(None, b"\x1b$B$3$s$K$A$O\x1b(B", "ISO-2022-JP", Guess);

@@ -241,7 +241,10 @@ mod tests {
 
     #[test]
     fn imports_are_told_apart() {
-        check("@import 'a.css'; @import url(b.css) screen; @IMPORT/**/\"c\";@import url( 'd' );", "@a.css | @b.css | @c | @d");
+        check(
+            "@import 'a.css'; @import url(b.css) screen; @IMPORT/**/\"c\";@import url( 'd' );",
+            "@a.css | @b.css | @c | @d",
+        );
         check("@imports 'a'; @import x 'b'; @media 'c'; @import;'d'", "");
         check("@font-face{src:url(a.woff2) format('woff2')}", "a.woff2");
     }

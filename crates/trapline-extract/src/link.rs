@@ -67,8 +67,16 @@ pub(crate) fn kind_of_rel(rel: &str) -> Option<LinkKind> {
     let mut kind = Some(LinkKind::Navigation);
     for token in rel.split(' ') {
         match token {
-            "stylesheet" | "icon" | "apple-touch-icon" | "apple-touch-icon-precomposed" | "mask-icon" | "preload"
-            | "modulepreload" | "manifest" | "apple-touch-startup-image" | "prefetch" => return Some(LinkKind::Embed),
+            "stylesheet"
+            | "icon"
+            | "apple-touch-icon"
+            | "apple-touch-icon-precomposed"
+            | "mask-icon"
+            | "preload"
+            | "modulepreload"
+            | "manifest"
+            | "apple-touch-startup-image"
+            | "prefetch" => return Some(LinkKind::Embed),
             "dns-prefetch" | "preconnect" => kind = None,
             _ => {}
         }

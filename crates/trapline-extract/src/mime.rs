@@ -74,7 +74,8 @@ fn is_http_space(character: char) -> bool {
 }
 
 fn is_token(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
+    !text.is_empty()
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
 }
 
 /// What a page's bytes are read as.
@@ -97,7 +98,9 @@ impl Content {
             "text/html" | "application/xhtml+xml" => Self::Html,
             "text/css" => Self::Css,
             "application/json" | "application/javascript" | "application/xml" => Self::Text,
-            _ if essence.starts_with("text/") || essence.ends_with("+xml") || essence.ends_with("+json") => Self::Text,
+            _ if essence.starts_with("text/") || essence.ends_with("+xml") || essence.ends_with("+json") => {
+                Self::Text
+            }
             _ => Self::Other,
         }
     }
@@ -144,7 +147,8 @@ pub fn sniff(content_type: Option<&str>, bytes: &[u8]) -> Cow<'static, str> {
         essence => {
             let is_media = ["image/", "audio/", "video/"].iter().any(|kind| essence.starts_with(kind));
             let may_be_other = is_media && !is_xml(essence)
-                || matches!(Content::of(essence), Content::Css | Content::Html | Content::Text) && !is_xml(essence)
+                || matches!(Content::of(essence), Content::Css | Content::Html | Content::Text)
+                    && !is_xml(essence)
                 || essence == "application/ogg";
             match signature(bytes).filter(|_| may_be_other) {
                 Some(found) => Cow::Borrowed(found),
@@ -162,7 +166,10 @@ fn is_xml(essence: &str) -> bool {
 fn is_apache_default(content_type: &str) -> bool {
     matches!(
         content_type,
-        "text/plain" | "text/plain; charset=ISO-8859-1" | "text/plain; charset=iso-8859-1" | "text/plain; charset=UTF-8"
+        "text/plain"
+            | "text/plain; charset=ISO-8859-1"
+            | "text/plain; charset=iso-8859-1"
+            | "text/plain; charset=UTF-8"
     )
 }
 
@@ -206,7 +213,8 @@ const HTML_STARTS: [&[u8]; 16] = [
 /// Whether the bytes begin with this tag, in any case, and a byte that ends its name.
 fn is_tag(bytes: &[u8], tag: &[u8]) -> bool {
     let start = bytes.get(..tag.len());
-    start.is_some_and(|start| start.eq_ignore_ascii_case(tag)) && matches!(bytes.get(tag.len()), Some(b' ' | b'>'))
+    start.is_some_and(|start| start.eq_ignore_ascii_case(tag))
+        && matches!(bytes.get(tag.len()), Some(b' ' | b'>'))
 }
 
 fn after_space(bytes: &[u8]) -> &[u8] {
@@ -273,7 +281,8 @@ fn is_mp4(bytes: &[u8]) -> bool {
         return false;
     }
     // The major brand, then, after the version, the compatible ones.
-    bytes.get(8..11) == Some(b"mp4") || bytes[..size].chunks_exact(4).skip(4).any(|brand| brand.starts_with(b"mp4"))
+    bytes.get(8..11) == Some(b"mp4")
+        || bytes[..size].chunks_exact(4).skip(4).any(|brand| brand.starts_with(b"mp4"))
 }
 
 /// Whether what is declared as HTML is a feed.
@@ -360,7 +369,11 @@ mod tests {
         check("text/html; charset=utf-8", b"\x1f\x8b\x08", "application/x-gzip");
         check("text/html", b"<?xml version='1.0'?><!-- c --><rss>", "application/rss+xml");
         check("text/html", b"\xef\xbb\xbf<feed xmlns=", "application/atom+xml");
-        check("text/html", b"<rdf:RDF a='http://purl.org/rss/1.0/' b='http://www.w3.org/1999/02/22-rdf-syntax-ns#'", "application/rss+xml");
+        check(
+            "text/html",
+            b"<rdf:RDF a='http://purl.org/rss/1.0/' b='http://www.w3.org/1999/02/22-rdf-syntax-ns#'",
+            "application/rss+xml",
+        );
         check("text/html", b"<rdf:RDF", "text/html");
         check("image/png", b"GIF89a", "image/gif");
         check("image/svg+xml", b"<svg>", "image/svg+xml");

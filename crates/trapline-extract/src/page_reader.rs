@@ -163,6 +163,12 @@ impl PageReader {
         self.text(bytes);
     }
 
+    /// How many bytes are held at the moment: what waits to be understood, and the references and facts so far. Bounded by
+    /// the limits, whatever was fed.
+    pub fn held_bytes(&self) -> usize {
+        self.waiting.capacity() + self.sink.css.capacity() + self.sink.html.held_bytes()
+    }
+
     /// All was fed: what was found.
     pub fn finish(mut self) -> Page {
         if matches!(self.stage, Stage::Beginning) {
@@ -341,7 +347,8 @@ fn add_header_links(value: &str, harvest: &mut Harvest) {
     for link in header_links(value).into_iter().filter(|link| link.anchor.is_none()) {
         let rel = rel_tokens(&link.rel);
         let Some(kind) = kind_of_rel(rel.as_deref().unwrap_or_default()) else { continue };
-        let reference = Reference { rel, hreflang: link.hreflang, ..header_reference(&link.reference, "link", kind) };
+        let reference =
+            Reference { rel, hreflang: link.hreflang, ..header_reference(&link.reference, "link", kind) };
         harvest.references.add(reference);
     }
 }

@@ -281,7 +281,8 @@ mod tests {
                 *count += bits >> bit & 1;
             }
         }
-        let expected = plain.iter().enumerate().fold(0, |all, (bit, count)| all | u64::from(count * 2 > 1000) << bit);
+        let expected =
+            plain.iter().enumerate().fold(0, |all, (bit, count)| all | u64::from(count * 2 > 1000) << bit);
         assert_eq!(counts.majority(), expected);
     }
 

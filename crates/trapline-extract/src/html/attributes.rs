@@ -14,7 +14,7 @@ struct Place {
 #[derive(Debug, Default)]
 pub(crate) struct Places {
     places: Vec<Place>,
-    /// How many attributes were left out because there were too many.
+    /// How many attributes of this tag were left out because there were too many.
     pub(crate) left_out: u64,
 }
 
@@ -68,8 +68,15 @@ impl Places {
     /// Finds the attributes in a tag's text from `start` on, which is where its name ends. None if the text ends before
     /// the tag does; the attributes that are complete are remembered then too.
     #[inline]
-    pub(crate) fn read(&mut self, text: &[u8], start: usize, wanted: Wanted, count_max: usize) -> Option<TagEnd> {
+    pub(crate) fn read(
+        &mut self,
+        text: &[u8],
+        start: usize,
+        wanted: Wanted,
+        count_max: usize,
+    ) -> Option<TagEnd> {
         self.places.clear();
+        self.left_out = 0;
         let mut at = start;
         loop {
             loop {
@@ -136,6 +143,10 @@ impl Places {
         }
     }
 
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.places.capacity() * size_of::<Place>()
+    }
+
     /// The attributes of the tag that was read last, whose text this is.
     pub(crate) fn of<'t>(&'t self, text: &'t str) -> Attributes<'t> {
         Attributes { text, places: &self.places }
@@ -194,11 +205,7 @@ pub(crate) fn decoded(raw: &str) -> Cow<'_, str> {
         return Cow::Borrowed(raw);
     }
     let plain = normalized(raw);
-    if plain.contains('&') {
-        Cow::Owned(htmlize::unescape_attribute(plain).into_owned())
-    } else {
-        plain
-    }
+    if plain.contains('&') { Cow::Owned(htmlize::unescape_attribute(plain).into_owned()) } else { plain }
 }
 
 /// Line ends as LF and NUL as U+FFFD.

@@ -108,14 +108,14 @@ impl Foreign {
 /// The start tags that the standard's parser takes as proof that a drawing was never closed.
 fn breaks_out(tag: Tag, attributes: &Attributes<'_>) -> bool {
     use Tag::{
-        B, Big, Blockquote, Body, Br, Center, Code, Dd, Div, Dl, Dt, Em, Embed, Font, H1, H2, H3, H4, H5, H6, Head, Hr,
-        I, Img, Li, Listing, Menu, Meta, Nobr, Ol, P, Pre, Ruby, S, Small, Span, Strike, Strong, Sub, Sup, Table, Tt,
-        U, Ul, Var,
+        B, Big, Blockquote, Body, Br, Center, Code, Dd, Div, Dl, Dt, Em, Embed, Font, H1, H2, H3, H4, H5, H6,
+        Head, Hr, I, Img, Li, Listing, Menu, Meta, Nobr, Ol, P, Pre, Ruby, S, Small, Span, Strike, Strong,
+        Sub, Sup, Table, Tt, U, Ul, Var,
     };
     match tag {
-        B | Big | Blockquote | Body | Br | Center | Code | Dd | Div | Dl | Dt | Em | Embed | H1 | H2 | H3 | H4
-        | H5 | H6 | Head | Hr | I | Img | Li | Listing | Menu | Meta | Nobr | Ol | P | Pre | Ruby | S | Small
-        | Span | Strong | Strike | Sub | Sup | Table | Tt | U | Ul | Var => true,
+        B | Big | Blockquote | Body | Br | Center | Code | Dd | Div | Dl | Dt | Em | Embed | H1 | H2 | H3
+        | H4 | H5 | H6 | Head | Hr | I | Img | Li | Listing | Menu | Meta | Nobr | Ol | P | Pre | Ruby
+        | S | Small | Span | Strong | Strike | Sub | Sup | Table | Tt | U | Ul | Var => true,
         Font => ["color", "face", "size"].iter().any(|name| attributes.raw(name).is_some()),
         _ => false,
     }
@@ -124,9 +124,9 @@ fn breaks_out(tag: Tag, attributes: &Attributes<'_>) -> bool {
 /// Elements of HTML whose end tag, met inside of a drawing, closes the drawing along with them.
 fn is_around_drawings(tag: Tag) -> bool {
     use Tag::{
-        Article, Aside, B, Big, Blockquote, Body, Br, Button, Center, Code, Dd, Div, Dl, Dt, Em, Fieldset, Figure,
-        Footer, Form, H1, H2, H3, H4, H5, H6, Header, Html, I, Label, Li, Main, Nav, Ol, P, Pre, Section, Small, Span,
-        Strong, Sub, Sup, Table, Tbody, Td, Tfoot, Th, Thead, Tr, Ul,
+        Article, Aside, B, Big, Blockquote, Body, Br, Button, Center, Code, Dd, Div, Dl, Dt, Em, Fieldset,
+        Figure, Footer, Form, H1, H2, H3, H4, H5, H6, Header, Html, I, Label, Li, Main, Nav, Ol, P, Pre,
+        Section, Small, Span, Strong, Sub, Sup, Table, Tbody, Td, Tfoot, Th, Thead, Tr, Ul,
     };
     matches!(
         tag,

@@ -87,6 +87,14 @@ impl References {
         });
     }
 
+    fn held_bytes(&self) -> usize {
+        let more = self.found.iter().filter_map(|found| found.more.as_deref());
+        let more = more.map(|(rel, hreflang)| {
+            [rel, hreflang].into_iter().flatten().map(String::capacity).sum::<usize>()
+        });
+        self.text.capacity() + self.found.capacity() * size_of::<Found>() + more.sum::<usize>()
+    }
+
     /// All of them in order, each with its reference.
     pub(crate) fn take(&mut self) -> (String, Vec<Found>) {
         (std::mem::take(&mut self.text), std::mem::take(&mut self.found))
@@ -185,7 +193,14 @@ impl Harvest {
         let hreflang = attributes.get("hreflang").map(|hreflang| self.fact(&hreflang));
         let hreflang = hreflang.filter(|hreflang| !hreflang.is_empty());
         let Some(kind) = kind_of_rel(rel.as_deref().unwrap_or_default()) else { return };
-        self.references.add(Reference { reference: &href, tag: "link", attribute: "href", kind, rel, hreflang });
+        self.references.add(Reference {
+            reference: &href,
+            tag: "link",
+            attribute: "href",
+            kind,
+            rel,
+            hreflang,
+        });
     }
 
     fn embed(&mut self, tag: Tag, attributes: &Attributes<'_>, name: &'static str) {
@@ -327,7 +342,9 @@ impl Harvest {
                     self.collect(tag);
                 }
             }
-            Tag::Iframe | Tag::Frame | Tag::Embed | Tag::Audio | Tag::Track => self.embed(tag, attributes, "src"),
+            Tag::Iframe | Tag::Frame | Tag::Embed | Tag::Audio | Tag::Track => {
+                self.embed(tag, attributes, "src")
+            }
             Tag::Video => {
                 self.embed(tag, attributes, "src");
                 self.embed(tag, attributes, "poster");
@@ -437,7 +454,9 @@ impl Sink for Harvest {
                     add_text(text, &mut self.words);
                 }
             }
-            TextKind::Escapable(tag) | TextKind::Raw(tag) if self.collecting == Some(tag) => self.keep(tag, text),
+            TextKind::Escapable(tag) | TextKind::Raw(tag) if self.collecting == Some(tag) => {
+                self.keep(tag, text)
+            }
             TextKind::Raw(Tag::Xmp | Tag::Plaintext) => self.words.text(text),
             TextKind::Escapable(_) | TextKind::Raw(_) => {}
         }
@@ -465,6 +484,16 @@ impl HtmlReader {
         Self { scanner: Scanner::new(limits), harvest }
     }
 
+    pub(crate) fn held_bytes(&self) -> usize {
+        let harvest = &self.harvest;
+        let graph = harvest.open_graph.iter().map(|(name, value)| name.capacity() + value.capacity());
+        self.scanner.held_bytes()
+            + harvest.references.held_bytes()
+            + harvest.collected.capacity()
+            + harvest.json_ld.iter().map(String::capacity).sum::<usize>()
+            + graph.sum::<usize>()
+    }
+
     pub(crate) fn feed(&mut self, text: &str) {
         self.scanner.feed(text, &mut self.harvest);
     }
@@ -474,7 +503,7 @@ impl HtmlReader {
         self.harvest.end_collecting();
         let faults = &mut self.harvest.references.faults;
         faults.count(FaultKind::TagsCut, self.scanner.cut_tags);
-        faults.count(FaultKind::AttributesLeftOut, self.scanner.left_out_attributes());
+        faults.count(FaultKind::AttributesLeftOut, self.scanner.left_out_attributes);
         self.harvest
     }
 }

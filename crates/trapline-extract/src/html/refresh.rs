@@ -8,7 +8,8 @@ pub(crate) fn refresh_target(value: &str) -> Option<&str> {
     if digits == 0 && !rest.starts_with('.') {
         return None;
     }
-    let rest = rest[digits..].trim_start_matches(|character: char| character.is_ascii_digit() || character == '.');
+    let rest =
+        rest[digits..].trim_start_matches(|character: char| character.is_ascii_digit() || character == '.');
     if !rest.starts_with(|character| is_space(character) || matches!(character, ';' | ',')) {
         return None;
     }
@@ -38,7 +39,8 @@ mod tests {
 
     #[test]
     fn targets_are_read_as_the_standard_says() {
-        let check = |value: &str, expected: Option<&str>| assert_eq!(refresh_target(value), expected, "{value}");
+        let check =
+            |value: &str, expected: Option<&str>| assert_eq!(refresh_target(value), expected, "{value}");
         check("0;url=a", Some("a"));
         check(" 5 ; URL = 'a b' c", Some("a b"));
         check("0;url=\"a", Some("a"));

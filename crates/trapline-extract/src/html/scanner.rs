@@ -54,16 +54,24 @@ enum State {
     /// Inside of an element whose text holds no tags but its own end tag.
     Raw(Tag),
     /// `dashes` counts up to two that stand immediately before.
-    Script { escape: Escape, dashes: u8 },
+    Script {
+        escape: Escape,
+        dashes: u8,
+    },
     Plaintext,
     /// Inside of a tag that does not lie in one piece.
     Tag(EndFinder),
     /// The last three bytes so far, or as many as there are.
-    Comment { tail: [u8; 3], length: u8 },
+    Comment {
+        tail: [u8; 3],
+        length: u8,
+    },
     /// A document type or something else that ends with the next `>`.
     Bogus,
     /// How many `]` stand immediately before, up to two.
-    CData { brackets: u8 },
+    CData {
+        brackets: u8,
+    },
 }
 
 /// The tokenizer's place in a page.
@@ -80,6 +88,8 @@ pub(crate) struct Scanner {
     limits: TagLimits,
     /// How many tags were longer than the cap.
     pub(crate) cut_tags: u64,
+    /// How many attributes were not looked at because their tag had too many.
+    pub(crate) left_out_attributes: u64,
 }
 
 /// The caps of a tag.
@@ -100,12 +110,13 @@ impl Scanner {
             tag_is_cut: false,
             limits,
             cut_tags: 0,
+            left_out_attributes: 0,
         }
     }
 
-    /// How many attributes were not looked at because their tag had too many.
-    pub(crate) fn left_out_attributes(&self) -> u64 {
-        self.places.left_out
+    /// How many bytes are held between two pieces.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.held.capacity() + self.tag.capacity() + self.places.held_bytes()
     }
 
     /// Reads on.
@@ -315,6 +326,7 @@ impl Scanner {
     }
 
     fn start_tag(&mut self, tag: Tag, text: &str, self_closing: bool, sink: &mut impl Sink) {
+        self.left_out_attributes += self.places.left_out;
         let attributes = self.places.of(text);
         let is_html = !self.foreign.concerns(tag) || self.foreign.start(tag, &attributes, self_closing);
         sink.start_tag(tag, &attributes, is_html);
@@ -324,9 +336,13 @@ impl Scanner {
         }
         self.state = match tag {
             Tag::Script => State::Script { escape: Escape::None, dashes: 0 },
-            Tag::Title | Tag::Textarea | Tag::Style | Tag::Xmp | Tag::Iframe | Tag::Noembed | Tag::Noframes => {
-                State::Raw(tag)
-            }
+            Tag::Title
+            | Tag::Textarea
+            | Tag::Style
+            | Tag::Xmp
+            | Tag::Iframe
+            | Tag::Noembed
+            | Tag::Noframes => State::Raw(tag),
             Tag::Plaintext => State::Plaintext,
             _ => return,
         };
@@ -556,7 +572,9 @@ fn is_prefix_of_comment(bytes: &[u8], last: bool) -> Match {
 fn end_of_whole_references(bytes: &[u8], start: usize) -> usize {
     let near = start.max(bytes.len().saturating_sub(REFERENCE_BYTES_MAX));
     match memchr::memrchr(b'&', &bytes[near..]) {
-        Some(at) if bytes[near + at + 1..].iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'#') => {
+        Some(at)
+            if bytes[near + at + 1..].iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'#') =>
+        {
             near + at
         }
         _ => bytes.len(),

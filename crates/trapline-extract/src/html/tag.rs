@@ -139,8 +139,8 @@ impl Tag {
     /// Whether a word may go on across this tag: `<b>w</b>ord` is one word.
     pub(crate) fn is_inside_words(self) -> bool {
         use Tag::{
-            A, Abbr, Acronym, B, Bdi, Bdo, Big, Cite, Code, Data, Del, Dfn, Em, Font, I, Ins, Kbd, Mark, Nobr, Q, S,
-            Samp, Small, Span, Strike, Strong, Sub, Sup, Time, Tt, U, Var, Wbr,
+            A, Abbr, Acronym, B, Bdi, Bdo, Big, Cite, Code, Data, Del, Dfn, Em, Font, I, Ins, Kbd, Mark,
+            Nobr, Q, S, Samp, Small, Span, Strike, Strong, Sub, Sup, Time, Tt, U, Var, Wbr,
         };
         matches!(
             self,

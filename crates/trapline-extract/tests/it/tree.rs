@@ -12,7 +12,7 @@ use html5ever::tendril::{StrTendril, TendrilSink};
 use html5ever::tree_builder::{ElementFlags, NodeOrText, QuirksMode, TreeBuilderOpts, TreeSink};
 use html5ever::{Attribute, ExpandedName, ParseOpts, QualName, local_name, ns, parse_document};
 
-/// The tag and the value of `href` of each `a` and `area`.
+/// The tag and the value of `href` of each `a` and `area`, those of drawings included.
 pub(crate) type Links = BTreeSet<(String, String)>;
 
 #[derive(Default)]
@@ -58,7 +58,7 @@ impl TreeSink for Found {
             .find(|attribute| attribute.name.ns == ns!() && attribute.name.local == local_name!("href"))
             .map(|attribute| attribute.value.to_string());
         if let Some(href) = href {
-            if matches!(name.local, local_name!("a") | local_name!("area")) && name.ns != ns!(mathml) {
+            if matches!(name.local, local_name!("a") | local_name!("area")) {
                 self.links.borrow_mut().insert((name.local.to_string(), href));
             } else if name.local == local_name!("base") && name.ns == ns!(html) {
                 self.base.borrow_mut().get_or_insert(href);

@@ -1,0 +1,3 @@
+//! What fuzz targets call: each takes any bytes and asserts what must hold for all of them.
+
+pub mod pages;
