@@ -3,6 +3,7 @@
 mod demo_command;
 mod ended;
 mod frontier_command;
+mod links_command;
 mod moment;
 mod output;
 mod sim_command;
@@ -29,6 +30,7 @@ struct Cli {
 enum Command {
     Demo(demo_command::DemoArgs),
     Frontier(frontier_command::FrontierCommand),
+    Links(links_command::LinksArgs),
     Sim(sim_command::SimArgs),
     Store(store_command::StoreCommand),
     Url(url_command::UrlCommand),
@@ -38,6 +40,7 @@ fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Demo(args) => demo_command::run(&args),
         Command::Frontier(command) => frontier_command::run(&command),
+        Command::Links(args) => links_command::run(&args),
         Command::Sim(args) => sim_command::run(&args),
         Command::Store(command) => store_command::run(&command),
         Command::Url(command) => url_command::run(&command),
