@@ -60,8 +60,8 @@ impl Charset {
     pub fn of_html(http_label: Option<&str>, bytes: &[u8]) -> Self {
         let (encoding, source) = declared(http_label, bytes, true).unwrap_or_else(|| {
             let mut guess = Guess::default();
-            guess.feed(bytes);
-            guess.finish(true)
+            let is_enough = guess.feed(&bytes[Guess::ascii_length(bytes)..]);
+            guess.finish(!is_enough)
         });
         Self { name: encoding.name(), source }
     }

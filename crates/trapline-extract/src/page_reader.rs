@@ -39,6 +39,8 @@ pub struct PageReader {
     stage: Stage,
     /// Bytes that wait: for more of the beginning, or for a guess.
     waiting: Vec<u8>,
+    /// Room for a step of decoded text.
+    decoded: String,
     mime: String,
     content: Content,
     charset: Charset,
@@ -127,6 +129,7 @@ impl PageReader {
             body_bytes: 0,
             stage: Stage::Beginning,
             waiting: Vec::new(),
+            decoded: String::new(),
             mime: String::new(),
             content: Content::Other,
             charset: Charset { name: UTF_8.name(), source: CharsetSource::Default },
@@ -146,27 +149,28 @@ impl PageReader {
     pub fn feed(&mut self, bytes: &[u8]) {
         self.hasher.update(bytes);
         self.body_bytes += bytes.len() as u64;
-        if matches!(self.stage, Stage::Beginning) {
-            if self.waiting.is_empty() && bytes.len() >= SNIFF_BYTES {
-                self.begin(bytes);
-                self.text(bytes);
-                return;
-            }
-            self.waiting.extend_from_slice(bytes);
-            if self.waiting.len() >= SNIFF_BYTES {
-                let waiting = std::mem::take(&mut self.waiting);
-                self.begin(&waiting);
-                self.text(&waiting);
-            }
-            return;
+        if !matches!(self.stage, Stage::Beginning) {
+            return self.text(bytes);
         }
-        self.text(bytes);
+        if self.waiting.is_empty() && bytes.len() >= SNIFF_BYTES {
+            self.begin(bytes);
+            return self.text(bytes);
+        }
+        let (needed, rest) = bytes.split_at(bytes.len().min(SNIFF_BYTES - self.waiting.len()));
+        self.waiting.extend_from_slice(needed);
+        if self.waiting.len() == SNIFF_BYTES {
+            let waiting = std::mem::take(&mut self.waiting);
+            self.begin(&waiting);
+            self.text(&waiting);
+            self.text(rest);
+        }
     }
 
     /// How many bytes are held at the moment: what waits to be understood, and the references and facts so far. Bounded by
     /// the limits, whatever was fed.
     pub fn held_bytes(&self) -> usize {
-        self.waiting.capacity() + self.sink.css.capacity() + self.sink.html.held_bytes()
+        let bytes = self.waiting.capacity() + self.decoded.capacity();
+        bytes + self.sink.css.capacity() + self.sink.html.held_bytes()
     }
 
     /// All was fed: what was found.
@@ -233,11 +237,12 @@ impl PageReader {
                 }
             }
             Stage::Guessing(guess) => {
-                let is_enough = guess.feed(bytes);
-                self.waiting.extend_from_slice(bytes);
-                if is_enough {
+                if guess.feed(bytes) {
                     let (encoding, source) = guess.finish(false);
                     self.decode_waiting(encoding, source);
+                    self.decode(bytes, false);
+                } else {
+                    self.waiting.extend_from_slice(bytes);
                 }
             }
         }
@@ -252,13 +257,15 @@ impl PageReader {
 
     fn decode(&mut self, mut bytes: &[u8], last: bool) {
         let Stage::Decoding(decoder) = &mut self.stage else { return };
-        let mut text = String::with_capacity(STEP_BYTES);
+        let text = &mut self.decoded;
+        text.clear();
+        text.reserve(STEP_BYTES);
         loop {
             text.clear();
-            let (result, read, had_errors) = decoder.decode_to_string(bytes, &mut text, last);
+            let (result, read, had_errors) = decoder.decode_to_string(bytes, text, last);
             self.had_errors |= had_errors;
             if !text.is_empty() {
-                self.sink.feed(&text);
+                self.sink.feed(text);
             }
             bytes = &bytes[read..];
             if result == encoding_rs::CoderResult::InputEmpty {

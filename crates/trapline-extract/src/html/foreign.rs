@@ -23,7 +23,7 @@ struct Frame {
     opened_by: Tag,
 }
 
-/// More than this many of them inside of each other are counted but no longer told apart.
+/// So many of them inside of each other are remembered; nobody draws more.
 const DEPTH_MAX: usize = 256;
 
 /// The open elements that changed the rules, outermost first.

@@ -307,7 +307,7 @@ impl Harvest {
             Tag::Script if self.collected_is_cut || self.json_ld.len() >= self.limits.facts_max => {
                 self.fault(FaultKind::FactsCut);
             }
-            Tag::Script => self.json_ld.push(text.trim().to_owned()),
+            Tag::Script => self.json_ld.extend(Some(text.trim().to_owned()).filter(|block| !block.is_empty())),
             _ => {
                 let (title, is_cut) = collapsed(&text, self.limits.fact_bytes_max, true);
                 if is_cut || self.collected_is_cut {
@@ -406,6 +406,8 @@ impl Sink for Harvest {
             self.words.end_word();
         }
         if is_html {
+            // Whatever was hidden in a drawing is over with the drawing.
+            self.hidden_in = None;
             self.html_tag(tag, attributes);
         } else {
             match tag {

@@ -8,7 +8,7 @@ fn tricky_pages_have_the_links_that_a_browser_sees() {
         ("comments", include_str!("pages/comments.html"), 9),
         ("scripts", include_str!("pages/scripts.html"), 6),
         ("attributes", include_str!("pages/attributes.html"), 14),
-        ("drawings", include_str!("pages/drawings.html"), 9),
+        ("drawings", include_str!("pages/drawings.html"), 8),
         ("unclosed", include_str!("pages/unclosed.html"), 4),
     ] {
         assert_eq!(check(name, page.as_bytes()), links, "{name}");
