@@ -19,6 +19,7 @@ mod link_header;
 mod mime;
 mod page;
 mod page_reader;
+mod references;
 mod resolve;
 mod simhash;
 

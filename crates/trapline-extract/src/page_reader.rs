@@ -5,12 +5,13 @@ use url::Url;
 
 use crate::charset::{Charset, CharsetSource, Guess, declared};
 use crate::fault::FaultKind;
-use crate::html::{Harvest, HtmlReader, Reference, refresh_target};
+use crate::html::{Harvest, HtmlReader, refresh_target};
 use crate::limits::Limits;
 use crate::link::{Alternate, Link, LinkKind, kind_of_rel, rel_tokens};
 use crate::link_header::header_links;
 use crate::mime::{Content, MimeType, SNIFF_BYTES, sniff};
 use crate::page::{Head, Page};
+use crate::references::Reference;
 use crate::resolve::Resolver;
 
 /// Text is decoded in steps of so many bytes.

@@ -12,5 +12,5 @@ mod visible;
 #[cfg(test)]
 mod oracle;
 
-pub(crate) use reader::{Harvest, HtmlReader, Reference};
+pub(crate) use reader::{Harvest, HtmlReader};
 pub(crate) use refresh::refresh_target;
