@@ -283,10 +283,13 @@ impl PageReader {
             harvest.references.faults.count(FaultKind::StylesCut, u64::from(css_is_cut));
         }
         let resolver = Resolver::new(&self.url, harvest.base.as_deref());
+        // Headers know nothing of what the page calls its base.
+        let header_resolver = Resolver::new(&self.url, None);
         let (text, found) = harvest.references.take();
         let mut faults = harvest.references.faults;
         let mut links = Vec::with_capacity(found.len());
         for found in found {
+            let resolver = if found.tag == "header" { &header_resolver } else { &resolver };
             let Some(url) = resolver.resolve(found.reference(&text)) else {
                 faults.count(FaultKind::Unresolvable, 1);
                 continue;

@@ -176,7 +176,7 @@ fn headers_say_things_too() {
     let page = read_with(
         &head,
         &Limits::default(),
-        "<meta name=robots content=noarchive><meta name=Trapline content=nofollow>",
+        "<base href=/z/><meta name=robots content=noarchive><meta name=Trapline content=nofollow>",
     );
     assert_eq!(
         lines(&page),

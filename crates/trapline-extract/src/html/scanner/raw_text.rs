@@ -60,12 +60,11 @@ impl Scanner {
     ) -> usize {
         let bytes = text.as_bytes();
         let mut at = start;
-        let told = |end: usize, sink: &mut dyn FnMut(&str)| {
+        let mut tell_to = |end: usize| {
             if end > start {
-                sink(&text[start..end]);
+                sink.text(&text[start..end], TextKind::Raw(Tag::Script));
             }
         };
-        let mut tell = |piece: &str| sink.text(piece, TextKind::Raw(Tag::Script));
         loop {
             let rest = &bytes[at..];
             let next = match escape {
@@ -75,7 +74,7 @@ impl Scanner {
             let Some(length) = next else {
                 let dashes = if rest.is_empty() { dashes } else { 0 };
                 self.state = State::Script { escape, dashes };
-                told(text.len(), &mut tell);
+                tell_to(text.len());
                 return text.len();
             };
             if length > 0 {
@@ -107,7 +106,7 @@ impl Scanner {
                 }
                 Escape::None if is_prefix_of_comment(rest, last) == Match::Unknown => {
                     self.state = State::Script { escape, dashes };
-                    told(at, &mut tell);
+                    tell_to(at);
                     return at;
                 }
                 Escape::None => (&b"</"[..], None),
@@ -124,13 +123,13 @@ impl Scanner {
                     at += opening.len() + "script".len() + 1;
                 }
                 (Match::Yes, None) => {
-                    told(at, &mut tell);
+                    tell_to(at);
                     return self.tag(text, at, sink);
                 }
                 (Match::No, _) => at += 1,
                 (Match::Unknown, _) => {
                     self.state = State::Script { escape, dashes };
-                    told(at, &mut tell);
+                    tell_to(at);
                     return at;
                 }
             }
