@@ -126,7 +126,7 @@ impl Parts {
         while bytes[start..].starts_with(b"../") {
             start += 3;
             // There is no way up from the root.
-            let folder = base[self.host_end..kept].trim_end_matches(|character| character == '/').len();
+            let folder = base[self.host_end..kept].trim_end_matches('/').len();
             let is_plain = folder + 1 == kept - self.host_end || folder == 0 && kept == self.host_end + 1;
             if !is_plain {
                 return None;

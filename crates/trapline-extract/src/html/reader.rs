@@ -215,7 +215,7 @@ impl Harvest {
                 self.fault(FaultKind::FactsCut);
             }
             Tag::Script => {
-                self.json_ld.extend(Some(text.trim().to_owned()).filter(|block| !block.is_empty()))
+                self.json_ld.extend(Some(text.trim().to_owned()).filter(|block| !block.is_empty()));
             }
             _ => {
                 let (title, is_cut) = collapsed(&text, self.limits.fact_bytes_max, true);
@@ -252,7 +252,7 @@ impl Harvest {
                 }
             }
             Tag::Iframe | Tag::Frame | Tag::Embed | Tag::Audio | Tag::Track => {
-                self.embed(tag, attributes, "src")
+                self.embed(tag, attributes, "src");
             }
             Tag::Video => {
                 self.embed(tag, attributes, "src");
@@ -366,7 +366,7 @@ impl Sink for Harvest {
                 }
             }
             TextKind::Escapable(tag) | TextKind::Raw(tag) if self.collecting == Some(tag) => {
-                self.keep(tag, text)
+                self.keep(tag, text);
             }
             TextKind::Raw(Tag::Xmp | Tag::Plaintext) => self.words.text(text),
             TextKind::Escapable(_) | TextKind::Raw(_) => {}

@@ -6,7 +6,7 @@ use trapline_extract::{CharsetSource, Content, FaultKind, Head, Limits, Page, Si
 const URL: &str = "https://a.example/b/c.html?d#e";
 
 fn read_with(head: &Head<'_>, limits: &Limits, bytes: impl AsRef<[u8]>) -> Page {
-    Page::read(&parse_url(URL, None).unwrap(), head, limits, bytes.as_ref())
+    Page::read(&parse_url(URL, None).expect("it is a URL"), head, limits, bytes.as_ref())
 }
 
 fn read(html: impl AsRef<[u8]>) -> Page {

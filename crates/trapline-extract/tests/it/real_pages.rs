@@ -39,13 +39,13 @@ fn pages(folder: &Path) -> Vec<PathBuf> {
 
 /// Checks one page; answers how many different links it has.
 pub(crate) fn check(name: &str, bytes: &[u8]) -> usize {
-    let url = parse_url("https://docs.example.org/a/b/c/d/page.html?q", None).unwrap();
+    let url = parse_url("https://docs.example.org/a/b/c/d/page.html?q", None).expect("it is a URL");
     let limits = Limits { links_max: usize::MAX, ..Limits::default() };
     let page = Page::read(&url, &Head { content_type: Some("text/html"), ..Head::default() }, &limits, bytes);
     let ours = page.links.iter().filter(|link| matches!(link.tag, "a" | "area") && link.attribute == "href");
     let ours = ours.map(|link| (link.tag.to_owned(), link.url.clone())).collect::<BTreeSet<_>>();
 
-    let encoding = Encoding::for_label(page.charset.name.as_bytes()).unwrap();
+    let encoding = Encoding::for_label(page.charset.name.as_bytes()).expect("it has a name");
     let (links, base) = tree::links(&encoding.decode(bytes).0);
     let base = base.and_then(|base| parse_url(&base, Some(&url)).ok()).unwrap_or(url);
     let resolve =
