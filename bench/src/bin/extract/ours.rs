@@ -6,9 +6,8 @@ use trapline_core::parse_url;
 use trapline_extract::{Head, Limits, Page, PageReader};
 use url::Url;
 
-static BASE: LazyLock<Url> = LazyLock::new(|| {
-    parse_url("https://docs.example.org/manual/part/page.html", None).expect("it is a URL")
-});
+static BASE: LazyLock<Url> =
+    LazyLock::new(|| parse_url("https://docs.example.org/manual/part/page.html", None).expect("it is a URL"));
 
 const HEAD: Head<'_> = Head {
     content_type: Some("text/html"),
