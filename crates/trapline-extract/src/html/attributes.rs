@@ -293,6 +293,7 @@ mod tests {
         check("<a href=x>", &[("href", "x")]);
         check("<a HREF = 'x' >", &[("href", "x")]);
         check("<a href=\"a>b\"id=c>", &[("href", "a>b"), ("id", "c")]);
+        check("<a href='a>b' id='>'>", &[("href", "a>b"), ("id", ">")]);
         check("<a href=x/>", &[("href", "x/")]);
         check("<a b/c=d / e>", &[("b", ""), ("c", "d"), ("e", "")]);
         check("<a =b=c ==d>", &[("=b", "c"), ("=", "d")]);

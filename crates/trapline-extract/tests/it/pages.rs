@@ -216,9 +216,9 @@ fn facts_are_found() {
 fn visible_text_makes_the_simhash_and_nothing_else_does() {
     let page = read(
         "<title>No</title><style>no</style><script>no</script><!-- no --><p>One <b>tw</b>o</p>thr&#101;e<template>no</template>
-         <textarea>four</textarea><noscript>five</noscript><svg><style>no</style></svg><iframe>no</iframe><xmp>six</xmp>",
+         <textarea>four</textarea><noscript>five</noscript><svg><style>no</style></svg><iframe>no</iframe><xmp>six</xmp>seven<br>eight<li>nine",
     );
-    assert_eq!(page.simhash, SimHash::of_text("one two three four five six"));
+    assert_eq!(page.simhash, SimHash::of_text("one two three four five six seven eight nine"));
     assert_eq!(read("<p></p>").simhash, None);
 }
 
