@@ -3,6 +3,7 @@
 mod demo_command;
 mod ended;
 mod frontier_command;
+mod links_command;
 mod moment;
 mod output;
 mod robots_command;
@@ -31,6 +32,7 @@ struct Cli {
 enum Command {
     Demo(demo_command::DemoArgs),
     Frontier(frontier_command::FrontierCommand),
+    Links(links_command::LinksArgs),
     Robots(robots_command::RobotsCommand),
     Sim(sim_command::SimArgs),
     Sitemap(sitemap_command::SitemapArgs),
@@ -42,6 +44,7 @@ fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Demo(args) => demo_command::run(&args),
         Command::Frontier(command) => frontier_command::run(&command),
+        Command::Links(args) => links_command::run(&args),
         Command::Robots(command) => robots_command::run(&command),
         Command::Sim(args) => sim_command::run(&args),
         Command::Sitemap(args) => sitemap_command::run(&args),

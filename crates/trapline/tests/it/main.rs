@@ -5,6 +5,7 @@ mod demo;
 mod folder;
 mod frontier;
 mod keeping;
+mod links;
 mod operate;
 mod robots;
 #[cfg(feature = "postgres")]

@@ -1,0 +1,330 @@
+//! What a page says, in 64 bits: pages whose visible text is nearly the same differ in few of them (SimHash, after
+//! Charikar). Not an identity: two pages with the same 64 bits need not be the same.
+
+use xxhash_rust::xxh3::xxh3_64;
+
+/// How many words in a row are one shingle.
+const SHINGLE_WORDS: usize = 3;
+
+/// Only so many bytes of a word count.
+const WORD_BYTES_MAX: usize = 64;
+
+/// The 64 bits.
+///
+/// ```
+/// use trapline_extract::SimHash;
+///
+/// let page = SimHash::of_text("Bees visit many flowers in a good order, and come back at the right time.").unwrap();
+/// let same = SimHash::of_text("bees visit many flowers in a good order and come back at the right time").unwrap();
+/// let other = SimHash::of_text("The price of copper fell sharply on Tuesday after a report on stocks.").unwrap();
+/// assert_eq!(page.distance(same), 0);
+/// assert!(page.distance(other) > 10);
+/// ```
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct SimHash(pub u64);
+
+impl SimHash {
+    /// In how many bits two of them differ. Up to three is a usual threshold for near duplicates.
+    pub fn distance(self, other: Self) -> u32 {
+        (self.0 ^ other.0).count_ones()
+    }
+
+    /// Of a text without markup. None if it has no word.
+    pub fn of_text(text: &str) -> Option<Self> {
+        let mut words = Words::new(u64::MAX);
+        words.text(text);
+        words.finish()
+    }
+}
+
+/// For each byte of ASCII: itself in lower case if it belongs to words, zero if it parts them, one for what is not ASCII.
+static LETTER: [u8; 256] = {
+    let mut letters = [1; 256];
+    let mut byte = 0;
+    while byte < 128 {
+        let lower = (byte as u8).to_ascii_lowercase();
+        letters[byte] = if lower.is_ascii_alphanumeric() { lower } else { 0 };
+        byte += 1;
+    }
+    letters
+};
+
+/// Takes text in any number of pieces and finds its words, wherever the pieces are cut.
+#[derive(Clone, Debug)]
+pub(crate) struct Words {
+    counts: BitCounts,
+    /// The hashes of the last words, the latest last.
+    recent: [u64; SHINGLE_WORDS],
+    words: u64,
+    word: [u8; WORD_BYTES_MAX],
+    word_length: usize,
+    /// How many more bytes of text count.
+    room_bytes: u64,
+    /// How many counted.
+    pub(crate) text_bytes: u64,
+    pub(crate) is_cut: bool,
+}
+
+impl Words {
+    /// Only the first so many bytes count.
+    pub(crate) fn new(text_bytes_max: u64) -> Self {
+        Self {
+            counts: BitCounts::default(),
+            recent: [0; SHINGLE_WORDS],
+            words: 0,
+            word: [0; WORD_BYTES_MAX],
+            word_length: 0,
+            room_bytes: text_bytes_max,
+            text_bytes: 0,
+            is_cut: false,
+        }
+    }
+
+    /// More text, decoded.
+    pub(crate) fn text(&mut self, mut text: &str) {
+        if text.len() as u64 > self.room_bytes {
+            if self.room_bytes == 0 {
+                self.is_cut = true;
+                return;
+            }
+            text = &text[..text.floor_char_boundary(self.room_bytes as usize)];
+            self.is_cut = true;
+            self.room_bytes = 0;
+        } else {
+            self.room_bytes -= text.len() as u64;
+        }
+        self.text_bytes += text.len() as u64;
+        let bytes = text.as_bytes();
+        let mut at = 0;
+        while let Some(byte) = bytes.get(at) {
+            match LETTER[usize::from(*byte)] {
+                0 => {
+                    self.end_word();
+                    at += 1;
+                }
+                1 => {
+                    let Some(character) = text[at..].chars().next() else { return };
+                    self.character(character);
+                    at += character.len_utf8();
+                }
+                _ => at += self.letters(&bytes[at..]),
+            }
+        }
+    }
+
+    /// Takes the letters of ASCII at the beginning, and answers how many they were.
+    #[inline]
+    fn letters(&mut self, bytes: &[u8]) -> usize {
+        let room = &mut self.word[self.word_length..];
+        let mut length = 0;
+        for (place, byte) in room.iter_mut().zip(bytes) {
+            let lower = LETTER[usize::from(*byte)];
+            if lower <= 1 {
+                break;
+            }
+            *place = lower;
+            length += 1;
+        }
+        self.word_length += length;
+        if self.word_length == WORD_BYTES_MAX {
+            length += bytes[length..].iter().take_while(|byte| LETTER[usize::from(**byte)] > 1).count();
+        }
+        length
+    }
+
+    #[inline]
+    fn push(&mut self, byte: u8) {
+        if let Some(place) = self.word.get_mut(self.word_length) {
+            *place = byte;
+            self.word_length += 1;
+        }
+    }
+
+    #[cold]
+    fn character(&mut self, character: char) {
+        // Scripts that put no spaces between words: each character stands for one.
+        let stands_alone = matches!(character,
+            '\u{e00}'..='\u{eff}' | '\u{1000}'..='\u{109f}' | '\u{1780}'..='\u{17ff}' | '\u{3040}'..='\u{30ff}'
+            | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}');
+        let mut encoded = [0; 4];
+        if stands_alone {
+            self.end_word();
+            character.encode_utf8(&mut encoded).bytes().for_each(|byte| self.push(byte));
+            self.end_word();
+        } else if character.is_alphanumeric() {
+            for lower in character.to_lowercase() {
+                lower.encode_utf8(&mut encoded).bytes().for_each(|byte| self.push(byte));
+            }
+        } else if character != '\u{ad}' {
+            self.end_word();
+        }
+    }
+
+    /// Something that parts words, such as the end of a paragraph.
+    #[inline]
+    pub(crate) fn end_word(&mut self) {
+        if self.word_length == 0 {
+            return;
+        }
+        self.recent.rotate_left(1);
+        self.recent[SHINGLE_WORDS - 1] = xxh3_64(&self.word[..self.word_length]);
+        self.word_length = 0;
+        self.words += 1;
+        if self.words >= SHINGLE_WORDS as u64 {
+            self.shingle();
+        }
+    }
+
+    fn shingle(&mut self) {
+        // The words' hashes are good in all their bits; what is left to do is to mind their order.
+        let [first, second, third] = self.recent;
+        let mixed = first
+            .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+            .wrapping_add(second)
+            .rotate_left(29)
+            .wrapping_mul(0xbf58_476d_1ce4_e5b9)
+            .wrapping_add(third)
+            .wrapping_mul(0x94d0_49bb_1331_11eb);
+        self.counts.add(mixed ^ mixed >> 32);
+    }
+
+    pub(crate) fn finish(mut self) -> Option<SimHash> {
+        self.end_word();
+        if self.words == 0 {
+            return None;
+        }
+        if self.words < SHINGLE_WORDS as u64 {
+            self.shingle();
+        }
+        Some(SimHash(self.counts.majority()))
+    }
+}
+
+/// How often each of 64 bits was set: the counters lie across, the lowest digit of all of them in the first number, so that
+/// one addition serves all. Eight numbers are added at a time, which needs a carry beyond the third digit only once.
+#[derive(Clone, Debug)]
+struct BitCounts {
+    digits: [u64; 48],
+    total: u64,
+    waiting: [u64; 8],
+}
+
+impl Default for BitCounts {
+    fn default() -> Self {
+        Self { digits: [0; 48], total: 0, waiting: [0; 8] }
+    }
+}
+
+/// Adds three numbers of one digit in each bit: the digit of the sum, and the carry.
+#[inline]
+fn sum(first: u64, second: u64, third: u64) -> (u64, u64) {
+    let either = first ^ second;
+    (either ^ third, first & second | either & third)
+}
+
+impl BitCounts {
+    #[inline]
+    fn add(&mut self, bits: u64) {
+        let place = (self.total % 8) as usize;
+        self.waiting[place] = bits;
+        self.total += 1;
+        if place == 7 {
+            self.add_waiting();
+        }
+    }
+
+    fn add_waiting(&mut self) {
+        let [a, b, c, d, e, f, g, h] = std::mem::take(&mut self.waiting);
+        let (ones, twos_1) = sum(self.digits[0], a, b);
+        let (ones, twos_2) = sum(ones, c, d);
+        let (ones, twos_3) = sum(ones, e, f);
+        let (ones, twos_4) = sum(ones, g, h);
+        let (twos, fours_1) = sum(self.digits[1], twos_1, twos_2);
+        let (twos, fours_2) = sum(twos, twos_3, twos_4);
+        let (fours, mut carry) = sum(self.digits[2], fours_1, fours_2);
+        (self.digits[0], self.digits[1], self.digits[2]) = (ones, twos, fours);
+        for digit in &mut self.digits[3..] {
+            if carry == 0 {
+                return;
+            }
+            (*digit, carry) = (*digit ^ carry, *digit & carry);
+        }
+    }
+
+    /// The bits that were set more often than not.
+    fn majority(mut self) -> u64 {
+        self.add_waiting();
+        let mut majority = 0;
+        for bit in 0..64 {
+            let digits = self.digits.iter().enumerate();
+            let count = digits.map(|(place, digit)| (digit >> bit & 1) << place).sum::<u64>();
+            if count * 2 > self.total {
+                majority |= 1 << bit;
+            }
+        }
+        majority
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_lying_across_are_counts() {
+        let mut counts = BitCounts::default();
+        let mut plain = [0u64; 64];
+        for number in 0..1000u64 {
+            let bits = xxh3_64(&number.to_le_bytes());
+            counts.add(bits);
+            for (bit, count) in plain.iter_mut().enumerate() {
+                *count += bits >> bit & 1;
+            }
+        }
+        let expected =
+            plain.iter().enumerate().fold(0, |all, (bit, count)| all | u64::from(count * 2 > 1000) << bit);
+        assert_eq!(counts.majority(), expected);
+    }
+
+    #[test]
+    fn pieces_case_and_punctuation_make_no_difference() {
+        let text = "Straße und Äpfel: Ünïcode wörds, 漢字 and kana かな; the end of it all.";
+        let whole = SimHash::of_text(text);
+        let mut words = Words::new(1000);
+        text.chars().for_each(|character| words.text(character.encode_utf8(&mut [0; 4])));
+        assert_eq!(words.finish(), whole);
+        assert_eq!(SimHash::of_text(&text.to_lowercase().replace([':', ';', ','], " - ")), whole);
+        assert_ne!(SimHash::of_text("Straßeund Äpfel"), SimHash::of_text("Straße und Äpfel"));
+    }
+
+    #[test]
+    fn short_texts_have_one_and_empty_ones_none() {
+        assert_eq!(SimHash::of_text(""), None);
+        assert_eq!(SimHash::of_text(" \n .,-"), None);
+        assert!(SimHash::of_text("one").is_some());
+        assert_ne!(SimHash::of_text("one"), SimHash::of_text("one two"));
+        assert_ne!(SimHash::of_text("one two"), SimHash::of_text("one two three"));
+    }
+
+    #[test]
+    fn a_word_changed_in_a_long_text_changes_few_bits() {
+        let words = (0..600).map(|word| format!("word{}", word * 7919 % 211)).collect::<Vec<_>>();
+        let one = SimHash::of_text(&words.join(" ")).unwrap();
+        let mut changed = words.clone();
+        changed[300] = "another".to_owned();
+        let near = one.distance(SimHash::of_text(&changed.join(" ")).unwrap());
+        changed.reverse();
+        let far = one.distance(SimHash::of_text(&changed.join(" ")).unwrap());
+        assert!(near <= 6 && far > 15, "{near} {far}");
+    }
+
+    #[test]
+    fn what_is_over_the_cap_does_not_count() {
+        let mut words = Words::new(9);
+        words.text("one two éé");
+        words.text("three");
+        assert!(words.is_cut);
+        assert_eq!(words.text_bytes, 8);
+        assert_eq!(words.finish(), SimHash::of_text("one two"));
+    }
+}

@@ -1,0 +1,4 @@
+//! See `trapline_extract::fuzz::css`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| trapline_extract::fuzz::css(bytes));
