@@ -54,14 +54,3 @@ pub(super) fn place(url: &str) -> Result<String, String> {
 pub(super) fn place(_: &str) -> Result<String, String> {
     Err(ABSENT.to_owned())
 }
-
-/// The URL without its password.
-#[cfg(feature = "postgres")]
-pub(super) fn shown(url: &str) -> String {
-    trapline_stores::postgres::without_password(url)
-}
-
-#[cfg(not(feature = "postgres"))]
-pub(super) fn shown(_: &str) -> String {
-    "postgres:".to_owned()
-}
