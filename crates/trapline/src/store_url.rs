@@ -38,7 +38,9 @@ pub(crate) fn open(url: &str) -> Result<Opened, String> {
             let reopen = DiskReopen::open(disk.path, disk.options()).map_err(|error| error.to_string())?;
             Ok(Opened { store: reopen.store(), reopen: Some(Box::new(reopen)) })
         }
-        StoreUrl::Postgres(url) => Ok(Opened { store: postgres_url::open(url)?, reopen: None }),
+        StoreUrl::Postgres(url) => {
+            Ok(Opened { store: postgres_url::open(url)?, reopen: postgres_url::reopen(url) })
+        }
     }
 }
 
