@@ -188,6 +188,12 @@ impl Frontier {
         }
     }
 
+    /// What time it is by the clock that all who use the store follow, to be given to the verbs; None where the store leaves the
+    /// time to the caller. See [`Store::now`]. It is cheap: ask before each verb.
+    pub async fn now(&self) -> Result<Option<Timestamp>, StoreError> {
+        self.store.now().await
+    }
+
     /// An ear for what others bring to this crawl: see [`Store::ear`].
     pub async fn ear(&self) -> Result<Option<Box<dyn Ear>>, StoreError> {
         self.store.ear(&self.crawl).await

@@ -7,9 +7,11 @@ pub mod disk;
 mod planted;
 #[cfg(feature = "postgres")]
 pub mod postgres;
+mod without_password;
 
 pub use disk::{DiskOptions, DiskReopen, DiskStore, Durability, SharedStore, SocketStore};
 #[cfg(feature = "planted")]
 pub use planted::Fault;
 #[cfg(feature = "postgres")]
 pub use postgres::PostgresStore;
+pub use without_password::without_password;

@@ -8,9 +8,9 @@ mod size;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use trapline_frontier::{MemoryStore, Store};
+use trapline_frontier::{MemoryStore, Store, nearest};
 use trapline_sim::{MemoryStores, Opened, Stores};
-use trapline_stores::{DiskReopen, DiskStore, SharedStore};
+use trapline_stores::{DiskReopen, DiskStore, SharedStore, without_password};
 
 use crate::moment;
 use disk_stores::DiskStores;
@@ -18,6 +18,9 @@ use disk_url::DiskUrl;
 
 /// The stores that can be named.
 const KINDS: &str = "`memory:`, `disk:PATH` or `postgres://USER@HOST/DATABASE`";
+
+/// What their URLs begin with.
+const SCHEMES: [&str; 4] = ["memory", "disk", "postgres", "postgresql"];
 
 /// What a URL names.
 #[derive(Debug, PartialEq, Eq)]
@@ -35,7 +38,9 @@ pub(crate) fn open(url: &str) -> Result<Opened, String> {
             let reopen = DiskReopen::open(disk.path, disk.options()).map_err(|error| error.to_string())?;
             Ok(Opened { store: reopen.store(), reopen: Some(Box::new(reopen)) })
         }
-        StoreUrl::Postgres(url) => Ok(Opened { store: postgres_url::open(url)?, reopen: None }),
+        StoreUrl::Postgres(url) => {
+            Ok(Opened { store: postgres_url::open(url)?, reopen: postgres_url::reopen(url) })
+        }
     }
 }
 
@@ -70,10 +75,9 @@ pub(crate) fn serve(url: &str) -> Result<Arc<DiskStore>, String> {
         StoreUrl::Disk(disk) => {
             DiskStore::serve(disk.path, &disk.options()).map_err(|error| error.to_string())
         }
-        StoreUrl::Postgres(url) => Err(format!(
-            "`{}` need not be held for others: its server is there for everybody",
-            postgres_url::shown(url)
-        )),
+        StoreUrl::Postgres(url) => {
+            Err(format!("`{}` need not be held for others: its server is there for everybody", shown(url)))
+        }
     }
 }
 
@@ -123,7 +127,8 @@ fn full(path: &Path) -> PathBuf {
 
 /// The folder that is meant, whether it is written as a folder or as the URL of a store in it.
 pub(crate) fn folder_or_url(text: &str) -> Result<&str, String> {
-    if text.starts_with("disk:") { folder(text) } else { Ok(text) }
+    let is_url = text.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("disk:"));
+    if is_url { folder(text) } else { Ok(text) }
 }
 
 /// The stores that a simulation is to have, each like the one that a URL names, fresh and empty.
@@ -135,7 +140,7 @@ pub(crate) fn stores(url: &str) -> Result<Box<dyn Stores>, String> {
         }
         StoreUrl::Postgres(url) => Err(format!(
             "`{}`: there are no simulations on a server; write `memory:` or `disk:PATH`",
-            postgres_url::shown(url)
+            shown(url)
         )),
         StoreUrl::Disk(_) => Err(format!(
             "`{url}`: simulated stores choose for themselves how they are kept; leave out what follows the `?`"
@@ -145,7 +150,7 @@ pub(crate) fn stores(url: &str) -> Result<Box<dyn Stores>, String> {
 
 /// A URL as people may see it, without a password.
 pub(crate) fn shown(url: &str) -> String {
-    if is_postgres(url) { postgres_url::shown(url) } else { url.to_owned() }
+    without_password(url)
 }
 
 /// The URL of a database, for what is done with databases.
@@ -159,24 +164,29 @@ pub(crate) fn database(url: &str) -> Result<&str, String> {
     }
 }
 
-fn is_postgres(url: &str) -> bool {
-    url.starts_with("postgres:") || url.starts_with("postgresql:")
-}
-
 fn parse(url: &str) -> Result<StoreUrl<'_>, String> {
-    match url.split_once(':') {
-        Some(("memory", "")) => Ok(StoreUrl::Memory),
-        Some(("memory", _)) | None if url.starts_with("memory") => Err(format!(
-            "`{url}` is not a store: the memory store is written `memory:`, with nothing behind it"
-        )),
-        Some(("disk", rest)) => disk_url::parse(rest)
-            .map(StoreUrl::Disk)
-            .map_err(|problem| format!("`{url}` is not a store: {problem}")),
-        Some(("postgres" | "postgresql", _)) => postgres_url::parse(url).map(StoreUrl::Postgres),
-        Some((scheme @ ("redis" | "rediss" | "grpc"), _)) => {
+    let (scheme, rest) = match url.split_once(':') {
+        // Schemes may be written in any case.
+        Some((scheme, rest)) => (scheme.to_ascii_lowercase(), Some(rest)),
+        None => (url.to_ascii_lowercase(), None),
+    };
+    let not_a_store = |problem: &str| format!("`{}` is not a store: {problem}", shown(url));
+    match (&*scheme, rest) {
+        ("memory", Some("")) => Ok(StoreUrl::Memory),
+        ("memory", _) => Err(not_a_store("the memory store is written `memory:`, with nothing behind it")),
+        ("disk", Some(rest)) => {
+            disk_url::parse(rest).map(StoreUrl::Disk).map_err(|problem| not_a_store(&problem))
+        }
+        ("postgres" | "postgresql", Some(_)) => postgres_url::parse(url).map(StoreUrl::Postgres),
+        ("redis" | "rediss" | "grpc", Some(_)) => {
             Err(format!("stores of the kind `{scheme}:` are not built yet: write {KINDS}"))
         }
-        _ => Err(format!("`{url}` is not a store: write {KINDS}")),
+        ("pg" | "psql" | "pgsql", Some(_)) => Err(not_a_store("did you mean `postgres:`?")),
+        (_, Some(_)) => Err(match nearest(&scheme, &SCHEMES) {
+            Some(near) => not_a_store(&format!("did you mean `{near}:`?")),
+            None => not_a_store(&format!("write {KINDS}")),
+        }),
+        (_, None) => Err(not_a_store(&format!("write {KINDS}"))),
     }
 }
 
@@ -207,6 +217,11 @@ mod tests {
         let disk = |path| Ok(StoreUrl::Disk(DiskUrl { path, ..DiskUrl::default() }));
         assert_eq!(parse("disk:a/b:c"), disk("a/b:c"));
         assert_eq!(parse("disk:/tmp/x"), disk("/tmp/x"));
+        assert_eq!(
+            (parse("Memory:"), parse("DISK:X")),
+            (Ok(StoreUrl::Memory), disk("X")),
+            "schemes have no case"
+        );
         for (url, message) in [
             (
                 "memory",
@@ -231,6 +246,14 @@ mod tests {
                 "http://x",
                 "`http://x` is not a store: write `memory:`, `disk:PATH` or `postgres://USER@HOST/DATABASE`",
             ),
+            ("dsk:x", "`dsk:x` is not a store: did you mean `disk:`?"),
+            ("postgre://u:hush@h/d", "`postgre://u@h/d` is not a store: did you mean `postgres:`?"),
+            ("postgress://u:hush@h/d", "`postgress://u@h/d` is not a store: did you mean `postgres:`?"),
+            ("pg://u:hush@h/d", "`pg://u@h/d` is not a store: did you mean `postgres:`?"),
+            (
+                "u:hush@h/d",
+                "`u:…@h/d` is not a store: write `memory:`, `disk:PATH` or `postgres://USER@HOST/DATABASE`",
+            ),
         ] {
             assert_eq!(parse(url), Err(message.to_owned()));
         }
@@ -242,6 +265,8 @@ mod tests {
         let url = "postgres://u:hush@h/d?schema=two";
         assert_eq!(parse(url), Ok(StoreUrl::Postgres(url)));
         assert_eq!(parse("postgresql://h/d"), Ok(StoreUrl::Postgres("postgresql://h/d")));
+        let shouted = "Postgres://u:hush@h/d";
+        assert_eq!(parse(shouted), Ok(StoreUrl::Postgres(shouted)));
         assert_eq!(shown(url), "postgres://u@h/d?schema=two");
         for told in [
             parse("postgres://u:hush@h").map(drop),

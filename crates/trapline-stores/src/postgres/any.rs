@@ -139,6 +139,9 @@ async fn grant_turns(
     let mut served = last;
     while order.len() < most && !going.is_empty() {
         let mut still = Vec::new();
+        // What each will probably give: to bring it one by one would take a statement a URL, to bring all that is wanted from
+        // everybody would keep others from queues that nobody here needs.
+        let share = (most - order.len()).div_ceil(going.len());
         for turn in going {
             if order.len() >= most {
                 still.push(turn);
@@ -148,7 +151,7 @@ async fn grant_turns(
             let (round, work) = &mut turns[turn];
             round.queues = want.queues.map(|most| most.saturating_sub(given - round.queues_given()));
             let had = round.leases.len();
-            round.urls = had + 1;
+            (round.urls, round.pause_at) = (had + share, had + 1);
             work.grant_all(session, round).await?;
             if round.leases.len() > had {
                 order.push(turn);
@@ -170,7 +173,7 @@ async fn grant_turns(
                 work.crawl.set_state(CrawlState::Paused);
             }
             claimed.next =
-                [claimed.next, work.next_event(session, round.is_plain()).await?].into_iter().flatten().min();
+                [claimed.next, work.next_event(session, &round).await?].into_iter().flatten().min();
         }
         work.save(session, inner.slot()).await?;
         evidence.add(&work);

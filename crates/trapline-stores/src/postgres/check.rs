@@ -3,7 +3,7 @@
 use deadpool_postgres::Object;
 use trapline_frontier::StoreError;
 
-use super::migrations::{Applied, MIGRATIONS, Migration, Standing, applied, latest};
+use super::migrations::{Applied, MIGRATIONS, Migration, RELATIONS, SEQUENCES, Standing, applied, latest};
 use super::pool::Pool;
 use super::server::Server;
 
@@ -46,6 +46,8 @@ pub async fn check(pool: &Pool) -> Result<Report, StoreError> {
 #[derive(Clone, Debug)]
 struct Rights {
     role: String,
+    /// The role and the schema as SQL takes them.
+    quoted: (String, String),
     /// Make schemas in the database.
     can_create_schema: bool,
     /// None: there is no such schema.
@@ -56,25 +58,45 @@ struct Rights {
 struct InSchema {
     can_use: bool,
     can_create: bool,
-    /// The tables that the role may not read, or not change.
+    /// What of ours the role may not read, change or draw from.
     forbidden: Vec<String>,
+    /// What should be there and is not.
+    lacking: Vec<String>,
 }
 
 async fn ask(client: &Object, schema: &str) -> Result<(Vec<Applied>, Rights), tokio_postgres::Error> {
-    let database = "SELECT current_user::text, has_database_privilege(current_database(), 'CREATE')";
-    let database = client.query_one(database, &[]).await?;
+    let database = "SELECT current_user::text, has_database_privilege(current_database(), 'CREATE'), \
+                    quote_ident(current_user), quote_ident($1::text)";
+    let database = client.query_one(database, &[&schema]).await?;
+    // Only what is ours counts: a schema may be shared with others. To ask of a table what is asked of sequences is an error.
     let in_schema = "SELECT has_schema_privilege(oid, 'USAGE'), has_schema_privilege(oid, 'CREATE'), ARRAY( \
                          SELECT relname::text FROM pg_catalog.pg_class \
-                         WHERE relnamespace = pg_namespace.oid AND relkind IN ('r', 'p') AND NOT ( \
-                             has_table_privilege(pg_class.oid, 'SELECT') AND has_table_privilege(pg_class.oid, 'INSERT') \
-                             AND has_table_privilege(pg_class.oid, 'UPDATE') AND has_table_privilege(pg_class.oid, 'DELETE')) \
-                         ORDER BY relname) \
+                         WHERE relnamespace = pg_namespace.oid AND relname::text = ANY($2::text[] || $3::text[]) AND NOT CASE \
+                             WHEN relkind IN ('r', 'p') THEN \
+                                 has_table_privilege(pg_class.oid, 'SELECT') AND has_table_privilege(pg_class.oid, 'INSERT') \
+                                 AND has_table_privilege(pg_class.oid, 'UPDATE') AND has_table_privilege(pg_class.oid, 'DELETE') \
+                             WHEN relkind = 'S' THEN has_sequence_privilege(pg_class.oid, 'USAGE') \
+                             ELSE true END \
+                         ORDER BY relname), ARRAY( \
+                         SELECT name FROM unnest($2::text[] || $3::text[]) AS name WHERE NOT EXISTS ( \
+                             SELECT 1 FROM pg_catalog.pg_class \
+                             WHERE relnamespace = pg_namespace.oid AND relname::text = name)) \
                      FROM pg_catalog.pg_namespace WHERE nspname = $1";
-    let in_schema = client.query_opt(in_schema, &[&schema]).await?.map(|row| {
-        Ok(InSchema { can_use: row.try_get(0)?, can_create: row.try_get(1)?, forbidden: row.try_get(2)? })
+    let in_schema = client.query_opt(in_schema, &[&schema, &RELATIONS, &SEQUENCES]).await?.map(|row| {
+        Ok(InSchema {
+            can_use: row.try_get(0)?,
+            can_create: row.try_get(1)?,
+            forbidden: row.try_get(2)?,
+            lacking: row.try_get(3)?,
+        })
     });
     let in_schema: Option<InSchema> = in_schema.transpose()?;
-    let rights = Rights { role: database.try_get(0)?, can_create_schema: database.try_get(1)?, in_schema };
+    let rights = Rights {
+        role: database.try_get(0)?,
+        can_create_schema: database.try_get(1)?,
+        quoted: (database.try_get(2)?, database.try_get(3)?),
+        in_schema,
+    };
     // To look into a schema that one may not use is an error, and it will be complained about anyway.
     let is_open = rights.in_schema.as_ref().is_some_and(|schema| {
         schema.can_use && !schema.forbidden.iter().any(|table| table == "trapline_schema")
@@ -90,10 +112,21 @@ fn report(server: Server, schema: &str, applied: Vec<Applied>, rights: Rights) -
     let is_open =
         rights.in_schema.as_ref().is_none_or(|schema| schema.can_use && schema.forbidden.is_empty());
     if !is_open {
+        let (to, place) = &rights.quoted;
         complaints.push(format!(
-            "the role `{role}` may not use all of the schema `{schema}`: as its owner, run GRANT USAGE ON SCHEMA {schema} TO \
-             {role}; GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {schema} TO {role}; GRANT USAGE ON ALL \
-             SEQUENCES IN SCHEMA {schema} TO {role}"
+            "the role `{role}` may not use all of the schema `{schema}`: as its owner, run GRANT USAGE ON SCHEMA {place} TO \
+             {to}; GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {place} TO {to}; GRANT USAGE ON ALL \
+             SEQUENCES IN SCHEMA {place} TO {to}"
+        ));
+    }
+    let lacking = rights.in_schema.as_ref().map_or(&[][..], |schema| &schema.lacking);
+    if standing == Standing::Current && !lacking.is_empty() {
+        let lacking: Vec<_> = lacking.iter().map(|name| format!("`{name}`")).collect();
+        complaints.push(format!(
+            "the schema `{schema}` is at version {}, and yet {} is not there: it was dropped, or the tables are those of a \
+             version that was never released; restore a backup, or begin in another schema (`schema=NAME`)",
+            latest(),
+            lacking.join(", ")
         ));
     }
     let can_make = rights.in_schema.as_ref().map_or(rights.can_create_schema, |schema| schema.can_create);

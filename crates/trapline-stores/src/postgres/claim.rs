@@ -27,6 +27,10 @@ pub(super) const GRANTS_MAX: usize = 100_000;
 /// No more queues than this are brought at once.
 const QUEUES_MAX: usize = 2000;
 
+/// A claim that meets more requests that cannot be read than this answers with what it has: whoever claims next goes on, and
+/// leases that were granted before do not run out meanwhile.
+const UNREADABLE_MAX: usize = 1000;
+
 /// A claim of one crawl.
 pub(super) struct Claim(pub(super) Want);
 
@@ -55,7 +59,7 @@ impl Verb for Claim {
         if short && work.crawl.is_running() && work.crawl.settings.pause_at_finish && exhausted {
             work.crawl.set_state(CrawlState::Paused);
         }
-        let next = if short { work.next_event(session, round.is_plain()).await? } else { None };
+        let next = if short { work.next_event(session, &round).await? } else { None };
         Ok(Claimed { leases, next, exhausted })
     }
 }
@@ -65,6 +69,8 @@ pub(super) struct Round<'a> {
     want: &'a Want,
     /// How many URLs it is to have, and from at most how many queues.
     pub(super) urls: usize,
+    /// It stops for now when it has so many: what it will have later is brought here all the same.
+    pub(super) pause_at: usize,
     pub(super) queues: Option<usize>,
     per_queue: usize,
     pub(super) leases: Vec<Lease>,
@@ -76,8 +82,13 @@ pub(super) struct Round<'a> {
     line: BTreeMap<i64, BTreeSet<Turn>>,
     /// The first URLs of queues that are here.
     heads: BTreeMap<i64, VecDeque<i64>>,
-    /// How many were brought of each.
-    brought: BTreeMap<i64, i64>,
+    /// The last place of each up to which they were brought: more are brought from behind it.
+    brought: BTreeMap<i64, (u8, Spot)>,
+    /// How many of each could not be read, and of all together.
+    unreadable: BTreeMap<i64, usize>,
+    unreadable_of_all: usize,
+    /// There were more of those than one claim takes upon itself.
+    cut_short: bool,
     /// Queues at their bound.
     full: BTreeSet<i64>,
     /// The last that was brought, if there may be more behind it.
@@ -92,6 +103,7 @@ impl<'a> Round<'a> {
         Self {
             want,
             urls: want.urls.min(GRANTS_MAX),
+            pause_at: usize::MAX,
             queues: want.queues,
             per_queue: want.per_queue.unwrap_or(usize::MAX),
             leases: Vec::new(),
@@ -101,6 +113,9 @@ impl<'a> Round<'a> {
             line: BTreeMap::new(),
             heads: BTreeMap::new(),
             brought: BTreeMap::new(),
+            unreadable: BTreeMap::new(),
+            unreadable_of_all: 0,
+            cut_short: false,
             full: BTreeSet::new(),
             horizon: None,
             more: true,
@@ -196,9 +211,10 @@ static NAMED_QUEUES: LazyLock<String> = LazyLock::new(|| {
 
 /// The limits and offsets keep the planner from turning these look-ups round: they are by key, whatever it guesses.
 const HEADS: &str = "SELECT p.*, u.identity, u.nth, u.cost, u.url, u.rest, g.visits, g.page \
-     FROM unnest($2::int8[], $3::int8[], $4::int8[], $5::int8[], $6::int8[]) AS h (queue, most, class, band, place) \
+     FROM unnest($2::int8[], $3::int8[], $4::int8[], $5::int8[], $6::int8[], $7::bytea[], $8::int8[]) \
+       AS h (queue, most, class, band, place, tie, rank) \
      CROSS JOIN LATERAL (SELECT * FROM pending p WHERE p.queue = h.queue \
-       AND (p.class, p.band, p.place) >= (h.class, h.band, h.place) \
+       AND (p.class, p.band, p.place, p.tie, p.rank) > (h.class, h.band, h.place, h.tie, h.rank) \
        ORDER BY p.class, p.band, p.place, p.tie, p.rank LIMIT h.most) AS p \
      CROSS JOIN LATERAL (SELECT u.identity, u.nth, u.cost, u.url, u.rest FROM urls u \
        WHERE u.crawl = $1 AND u.entry = p.entry LIMIT 1) AS u \
@@ -214,7 +230,7 @@ impl Work {
         if !self.crawl.is_running() || round.per_queue == 0 || round.queues == Some(0) {
             return Ok(());
         }
-        while round.leases.len() < round.urls {
+        while round.leases.len() < round.urls.min(round.pause_at) && !round.cut_short {
             let next = round.next(self.crawl.turn);
             // Somebody behind the horizon may be better than one that has given already.
             let beyond = next.is_none_or(|(_, turn)| round.horizon.is_none_or(|horizon| turn > horizon));
@@ -247,6 +263,9 @@ impl Work {
             return Ok(false);
         }
         let Some(head) = self.head(session, round, id).await? else {
+            if round.cut_short {
+                return Ok(false);
+            }
             // Counted, but not there: it is counted anew.
             self.queue_mut(id).row.ready = 0;
             self.refresh(id);
@@ -279,7 +298,8 @@ impl Work {
         Ok(true)
     }
 
-    /// The first URL of a queue. One whose request cannot be read becomes a dead letter on the way.
+    /// The first URL of a queue. One whose request cannot be read becomes a dead letter on the way, unless there were too many
+    /// of them.
     async fn head(
         &mut self,
         session: &Session,
@@ -303,11 +323,21 @@ impl Work {
             let rest = entry.rest.as_deref().unwrap_or_default();
             match readable(&entry.url, rest) {
                 Ok(_) => return Ok(Some(first)),
+                Err(_) if round.unreadable_of_all == UNREADABLE_MAX => {
+                    round.cut_short = true;
+                    return Ok(None);
+                }
                 Err(why) => {
+                    round.unreadable_of_all += 1;
+                    *round.unreadable.entry(id).or_default() += 1;
+                    let (class, band, place) = (entry.class, entry.spot.band, entry.spot.place);
                     self.leave(first);
                     let rank = self.draw();
                     let reason = format!("its request cannot be read: {why}").into_bytes();
-                    self.queue_mut(id).row.errors += 1;
+                    let row = &mut self.queue_mut(id).row;
+                    row.errors += 1;
+                    // The next claim need not look for those that are gone.
+                    (row.head_class, row.head_band, row.head_place) = (class.into(), band, place);
                     self.enter(first, State::Dead { reason, at: self.now, rank });
                     self.refresh(id);
                     if self.queue(id).row.ready == 0 {
@@ -473,30 +503,42 @@ impl Work {
         let wanted = (round.urls - round.leases.len()) as i64;
         let (mut ids, mut most) = (Vec::new(), Vec::new());
         let (mut classes, mut bands, mut places) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut ties, mut ranks): (Vec<&[u8]>, Vec<i64>) = (Vec::new(), Vec::new());
         for id in queues {
             let queue = self.queue(*id);
             if queue.row.ready == 0 || self.group_waits(queue) {
                 continue;
             }
-            let here = round.brought.get(id).copied().unwrap_or(0);
             let bound = i64::try_from(round.per_queue).unwrap_or(i64::MAX);
             let room = queue.room(&self.crawl.settings);
+            // Where many cannot be read, the next probably cannot either: ever more are brought at once.
+            let unreadable = round.unreadable.get(id).copied().unwrap_or(0).min(UNREADABLE_MAX) as i64;
             ids.push(*id);
-            most.push(wanted.min(bound).min(room).min(queue.row.ready).max(1).saturating_add(here));
-            classes.push(queue.row.head_class);
-            bands.push(queue.row.head_band);
-            places.push(queue.row.head_place);
+            most.push(wanted.min(bound).min(room).max(unreadable).min(queue.row.ready).max(1));
+            let (class, band, place, tie, rank) = match round.brought.get(id) {
+                Some((class, spot)) => (i64::from(*class), spot.band, spot.place, &*spot.tie, spot.rank),
+                None => (queue.row.head_class, queue.row.head_band, queue.row.head_place, &[][..], i64::MIN),
+            };
+            classes.push(class);
+            bands.push(band);
+            places.push(place);
+            ties.push(tie);
+            ranks.push(rank);
         }
         if ids.is_empty() {
             return Ok(());
         }
-        let rows = session.rows(HEADS, &[&self.crawl.id, &ids, &most, &classes, &bands, &places]).await?;
+        let params: [Param<'_>; 8] = [&self.crawl.id, &ids, &most, &classes, &bands, &places, &ties, &ranks];
+        let rows = session.rows(HEADS, &params).await?;
         let mut touched = BTreeSet::new();
         for row in &rows {
             let entry = read_head(row)?;
+            let last = round.brought.get(&entry.queue);
+            if last.is_none_or(|(class, spot)| entry.key() > (*class, spot)) {
+                round.brought.insert(entry.queue, (entry.class, entry.spot.clone()));
+            }
             if !self.entries.contains_key(&entry.id) {
                 touched.insert(entry.queue);
-                *round.brought.entry(entry.queue).or_default() += 1;
                 round.heads.entry(entry.queue).or_default().push_back(entry.id);
                 self.take_entry(entry);
             }
@@ -528,11 +570,11 @@ impl Work {
         Ok(!rows.first().map_or(Ok(false), |row| row.try_get(0))?)
     }
 
-    /// When more may be eligible. What others hold will be soon, if `plain` says that it would have been granted.
+    /// When more may be eligible. What others hold will be soon, if it would have been granted to this claim.
     pub(super) async fn next_event(
         &self,
         session: &Session,
-        plain: bool,
+        round: &Round<'_>,
     ) -> Result<Option<Timestamp>, Failure> {
         if !self.crawl.is_running() {
             return Ok(None);
@@ -547,8 +589,11 @@ impl Work {
             if row.try_get(4)? || self.queues.values().any(|queue| queue.row.retired == OVER_BUDGET) {
                 times.extend(self.crawl.period_ends(self.now));
             }
-            if plain && row.try_get(5)? {
+            if round.is_plain() && row.try_get(5)? {
                 times.push(self.now.saturating_add(HELD));
+            }
+            if round.cut_short {
+                times.push(self.now.saturating_add(1));
             }
         }
         for entry in self.entries.values() {

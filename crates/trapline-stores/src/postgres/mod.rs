@@ -33,7 +33,7 @@ mod trouble;
 mod wakeup;
 mod work;
 
-pub use address::{Address, without_password};
+pub use address::Address;
 pub use check::{Report, check};
 pub use clock::Clock;
 pub use migrations::{Applied, MIGRATIONS, Migrated, Migration, migrate, require_current};

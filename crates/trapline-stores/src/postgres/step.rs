@@ -46,9 +46,6 @@ const ATTEMPTS: u32 = 20;
 /// How often what is due happens before a verb that finds ever more of it goes on.
 const PASSES: u32 = 20;
 
-/// Advisory locks of the store are of this class: "trap".
-const LOCK_CLASS: i32 = 0x7472_6170;
-
 impl Inner {
     /// Does a verb on a crawl. `attempted` is what messages call it.
     pub(super) async fn perform<V: Verb>(
@@ -248,14 +245,16 @@ impl Inner {
     }
 }
 
-/// Locks a crawl until the transaction ends: alone, or with others who work on it.
+/// Locks a crawl until the transaction ends: alone, or with others who work on it. Such locks are the database's, so what is
+/// locked is told by the schema as well: another frontier may have a crawl of the same number.
 pub(super) async fn lock_crawl(session: &Session, id: i64, alone: bool) -> Result<(), Failure> {
     let sql = if alone {
-        "SELECT 1 FROM (SELECT pg_advisory_xact_lock($1, ($2::int8 & 2147483647)::int4)) AS locked"
+        "SELECT 1 FROM (SELECT pg_advisory_xact_lock(hashtextextended('trapline.crawl.' || current_schema(), $1::int8))) AS locked"
     } else {
-        "SELECT 1 FROM (SELECT pg_advisory_xact_lock_shared($1, ($2::int8 & 2147483647)::int4)) AS locked"
+        "SELECT 1 FROM (SELECT pg_advisory_xact_lock_shared(hashtextextended('trapline.crawl.' || current_schema(), $1::int8))) \
+         AS locked"
     };
-    session.rows(sql, &[&LOCK_CLASS, &id]).await?;
+    session.rows(sql, &[&id]).await?;
     Ok(())
 }
 

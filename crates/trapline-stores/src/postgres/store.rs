@@ -450,6 +450,8 @@ impl Inner {
         let Some(id) = self.find_crawl(session, name).await? else { return Ok(false) };
         session.begin().await?;
         super::step::lock_crawl(session, id, true).await?;
+        // As long as the crawl is large: what is done with a crawl as a whole is not done half.
+        session.execute("SET LOCAL statement_timeout TO 0", &[]).await?;
         let gone = session.execute("DELETE FROM crawls WHERE id = $1", &[&id]).await?;
         for table in [
             "pending",

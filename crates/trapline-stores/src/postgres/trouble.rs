@@ -79,7 +79,10 @@ fn advice(code: &SqlState, address: &Address) -> String {
         | &SqlState::UNDEFINED_COLUMN
         | &SqlState::UNDEFINED_FUNCTION
         | &SqlState::INVALID_SCHEMA_NAME => {
-            format!("the tables in the schema `{schema}` are missing or old: run `trapline store migrate URL`")
+            format!(
+                "the tables in the schema `{schema}` are missing or old: run `trapline store migrate URL`, and see what `trapline \
+                 store check URL` says"
+            )
         }
         &SqlState::INSUFFICIENT_PRIVILEGE => {
             format!("the role may not do this: see what `trapline store check URL` says, and grant it the schema `{schema}`")
@@ -174,12 +177,13 @@ fn not_connected(start: &str, address: &Address, error: &Error) -> StoreError {
         return StoreError::new(kind, format!("{start}{}; {advice}", server_said(answered)));
     }
     let why = reason(error);
-    StoreError::new(
-        ErrorKind::Invalid,
-        format!(
-            "{start}{why}; check the URL: the host, `sslmode` and `sslrootcert`, the user and the password"
-        ),
-    )
+    // The driver has no code for it.
+    let advice = if why.contains("password missing") {
+        "the server asks for a password: write it in the URL, or keep it in the environment as PGPASSWORD"
+    } else {
+        "check the URL: the host, `sslmode` and `sslrootcert`, the user and the password"
+    };
+    StoreError::new(ErrorKind::Invalid, format!("{start}{why}; {advice}"))
 }
 
 /// Whether an attempt to connect that failed so may be made again soon.
@@ -273,7 +277,11 @@ mod tests {
         let check = |code: &str, expected: &str| {
             assert_eq!(advice(&SqlState::from_code(code), &address), expected);
         };
-        check("42P01", "the tables in the schema `two` are missing or old: run `trapline store migrate URL`");
+        check(
+            "42P01",
+            "the tables in the schema `two` are missing or old: run `trapline store migrate URL`, and see what `trapline store \
+             check URL` says",
+        );
         check("3D000", "create the database first: `createdb NAME`");
         check("40001", "nothing was done: try again");
         check("22012", "the server's manual explains it under 22012");

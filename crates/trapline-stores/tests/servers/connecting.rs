@@ -174,7 +174,7 @@ fn trouble_in_the_middle_of_work_is_told_apart() {
     let (retry, error) = fail("SELECT * FROM queues");
     assert_eq!((retry, error.kind()), (Retry::Never, ErrorKind::Invalid));
     let told = "relation \"queues\" does not exist [SQLSTATE 42P01]; the tables in the schema `trapline` are missing or old: \
-                run `trapline store migrate URL`";
+                run `trapline store migrate URL`, and see what `trapline store check URL` says";
     assert!(error.to_string().ends_with(told), "{error}");
 
     let (retry, error) = fail("SELECT pg_sleep(10)");

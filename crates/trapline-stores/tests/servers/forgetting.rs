@@ -1,9 +1,9 @@
-//! Queues that are forgotten, of more URLs than one statement takes.
+//! Queues that are forgotten, of more URLs than one statement takes, and crawls of more than its time allows.
 
-use trapline_frontier::{QueueChange, Steer, UrlState};
+use trapline_frontier::{CrawlChange, QueueChange, Steer, UrlState};
 
 use super::crawls::{add, at_ms, claim, crawl, no_waits, state, store};
-use super::fresh_database;
+use super::{fresh_database, pool};
 
 const URLS: usize = 3_500;
 
@@ -30,4 +30,21 @@ fn a_large_queue_is_forgotten_to_the_last_url_and_nothing_beside_it() {
     assert_eq!(stats.urls.iter().sum::<u64>(), 1, "{stats:?}");
     assert_eq!(state(&frontier, at_ms(1), &urls[URLS - 1]), UrlState::Unknown);
     assert_ne!(state(&frontier, at_ms(1), "http://beside.example/"), UrlState::Unknown);
+}
+
+/// Long before it is gone, a statement of anything else would have run out of time.
+#[test]
+fn a_crawl_is_deleted_however_long_that_takes() {
+    let url = fresh_database();
+    let slow = "CREATE FUNCTION trapline.wait() RETURNS trigger LANGUAGE plpgsql AS \
+                $$ BEGIN PERFORM pg_sleep(2.5); RETURN NULL; END $$; \
+                CREATE TRIGGER slow BEFORE DELETE ON trapline.urls FOR EACH STATEMENT EXECUTE FUNCTION trapline.wait()";
+    let pool = pool(&url);
+    let client = pollster::block_on(pool.client()).expect("the server is there");
+    pollster::block_on(client.batch_execute(slow)).expect("it is made");
+    let frontier = crawl(&store(&format!("{url}?statement_timeout=2s")), "c", no_waits());
+    add(&frontier, at_ms(0), &["http://a.example/"]);
+    pollster::block_on(frontier.steer_crawl(at_ms(1), CrawlChange::Delete)).expect("it is deleted");
+    let left = pollster::block_on(client.query("SELECT 1 FROM trapline.urls", &[])).expect("it is answered");
+    assert_eq!(left.len(), 0);
 }

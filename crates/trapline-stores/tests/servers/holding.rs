@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use trapline_frontier::{Answer, Frontier, Lease, Outcome, Settlement};
+use trapline_frontier::{Answer, CrawlChange, Frontier, Lease, Outcome, Settlement};
+use trapline_stores::postgres::migrate;
 use trapline_testing::PostgresServer;
 
 use super::crawls::{add, at_ms, claim, crawl, no_waits, store};
@@ -94,5 +95,31 @@ fn a_claim_that_does_not_come_to_its_end_holds_up_nobody() {
         assert_eq!((of_hung.len(), others.len()), (50, 150));
         assert!(of_hung.iter().all(|lease| others.iter().all(|other| other.key != lease.key)));
         end(&frontier, &of_hung, &Outcome::done());
+    });
+}
+
+/// Two frontiers in one database, each with a crawl of the same number: one is changed as a whole, the other is not concerned.
+#[test]
+fn a_frontier_in_another_schema_holds_up_nobody() {
+    let url = fresh_database();
+    let second = format!("{url}?schema=second");
+    pollster::block_on(migrate(&pool(&second))).expect("the tables are made");
+    let proxy = Proxy::before(PostgresServer::shared().port());
+    let hung = crawl(&store(&proxy.url(&second)), "c", no_waits());
+    let frontier = crawl(&store(&format!("{url}?lock_timeout=100ms")), "c", no_waits());
+    add(&frontier, at_ms(0), &hosts(1));
+    claim(&hung, at_ms(0), 0);
+    proxy.arm(Fault::Held);
+    std::thread::scope(|scope| {
+        let pausing =
+            scope.spawn(|| pollster::block_on(hung.steer_crawl(at_ms(1), CrawlChange::Pause)).is_ok());
+        proxy.wait_until_held();
+        let began = Instant::now();
+        let claimed = pollster::block_on(frontier.claim(at_ms(1), 1));
+        let took = began.elapsed();
+        proxy.let_go();
+        assert!(pausing.join().expect("it is paused"));
+        assert_eq!(claimed.expect("it is claimed").leases.len(), 1);
+        assert!(took < NOT_WAITING, "{took:?}");
     });
 }

@@ -15,6 +15,7 @@ mod model;
 mod news;
 mod poisoned;
 mod proxy;
+mod statements;
 mod suite;
 mod time;
 mod tls;

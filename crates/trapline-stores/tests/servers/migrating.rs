@@ -145,3 +145,88 @@ fn text_has_to_be_utf8() {
     ends_with(&pollster::block_on(migrate(&pool)).unwrap_err(), told);
     assert_eq!(checked(&pool).complaints[0], told);
 }
+
+fn run(pool: &Pool, sql: &str) {
+    let client = pollster::block_on(pool.client()).expect("the server is there");
+    pollster::block_on(client.batch_execute(sql)).expect("it is done");
+}
+
+/// What is looked for is what the steps make, neither more nor less: each of it that is gone is told.
+#[test]
+fn a_database_from_which_something_was_dropped_is_not_ready() {
+    let url = super::fresh_database();
+    let whole = pool(&url);
+    let made = "SELECT relname::text, relkind::text FROM pg_class WHERE relnamespace = 'trapline'::regnamespace \
+                AND (relkind IN ('r', 'p') OR relkind = 'i' AND NOT EXISTS (SELECT 1 FROM pg_constraint WHERE conindid = pg_class.oid) \
+                     OR relkind = 'S' AND NOT EXISTS (SELECT 1 FROM pg_depend WHERE objid = pg_class.oid AND deptype = 'i')) \
+                ORDER BY relname";
+    let client = pollster::block_on(whole.client()).unwrap();
+    let made: Vec<(String, String)> = pollster::block_on(client.query(made, &[]))
+        .unwrap()
+        .iter()
+        .map(|row| (row.get(0), row.get(1)))
+        .collect();
+    drop(client);
+    assert!(made.len() >= 50, "{made:?}");
+    for (name, kind) in &made {
+        if name == "trapline_schema" {
+            continue;
+        }
+        let rename = match &**kind {
+            "S" => "SEQUENCE",
+            "i" => "INDEX",
+            _ => "TABLE",
+        };
+        run(&whole, &format!("ALTER {rename} trapline.{name} RENAME TO elsewhere"));
+        assert_eq!(
+            checked(&whole).complaints,
+            [format!(
+                "the schema `trapline` is at version {}, and yet `{name}` is not there: it was dropped, or the tables are those \
+                 of a version that was never released; restore a backup, or begin in another schema (`schema=NAME`)",
+                latest()
+            )]
+        );
+        run(&whole, &format!("ALTER {rename} trapline.elsewhere RENAME TO {name}"));
+    }
+    assert_eq!(checked(&whole).complaints, [""; 0]);
+}
+
+/// To draw from sequences is a right of its own, and a name may need quotes.
+#[test]
+fn a_role_that_may_not_draw_numbers_is_told_what_to_grant() {
+    let server = PostgresServer::shared();
+    let url = super::fresh_database();
+    let database = url.rsplit_once('/').unwrap().1;
+    let role = format!("my-worker of {database}");
+    let grant = format!(
+        "CREATE ROLE \"{role}\" LOGIN PASSWORD 'x'; GRANT USAGE ON SCHEMA trapline TO \"{role}\"; \
+         GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA trapline TO \"{role}\""
+    );
+    server.sql(database, &grant).unwrap();
+    let credentials = format!("{}:x", role.replace(' ', "%20"));
+    let worker = pool(&url.replace("trapline:for-tests-only", &credentials));
+    let report = checked(&worker);
+    let [complaint] = &report.complaints[..] else { panic!("{:?}", report.complaints) };
+    assert!(!report.can_write);
+    let (_, grants) = complaint.split_once("as its owner, run ").unwrap();
+    server.sql(database, grants).unwrap();
+    assert_eq!(checked(&worker).complaints, [""; 0]);
+}
+
+/// Tables of others in the same schema are nobody's business here.
+#[test]
+fn what_is_not_ours_is_not_complained_of() {
+    let server = PostgresServer::shared();
+    let url = super::fresh_database();
+    let database = url.rsplit_once('/').unwrap().1;
+    let role = format!("neighbour_of_{database}");
+    let grant = format!(
+        "CREATE ROLE {role} LOGIN PASSWORD 'x'; GRANT USAGE ON SCHEMA trapline TO {role}; \
+         GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA trapline TO {role}; \
+         GRANT USAGE ON ALL SEQUENCES IN SCHEMA trapline TO {role}; \
+         CREATE TABLE trapline.of_others (a int); CREATE SEQUENCE trapline.numbers_of_others"
+    );
+    server.sql(database, &grant).unwrap();
+    let worker = pool(&url.replace("trapline:for-tests-only", &format!("{role}:x")));
+    assert_eq!(checked(&worker).complaints, [""; 0]);
+}

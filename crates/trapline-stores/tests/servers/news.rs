@@ -124,6 +124,58 @@ fn handles_follow_the_servers_clock() {
     assert!(first > year_2026, "{first}");
 }
 
+/// The worker of the manual's page for Rust: it knows no time but the store's, and waits by its ear.
+#[test]
+fn a_worker_follows_the_stores_clock() {
+    let url = fresh_database();
+    let (worker, other) = (crawl(&url), crawl(&url));
+    let store = PostgresStore::open(&url).expect("it opens");
+    let mut done = Vec::new();
+    std::thread::scope(|scope| {
+        let working = scope.spawn(|| {
+            block_on(async {
+                let mut done = Vec::new();
+                let mut ear = worker.ear().await?.expect("it has ears");
+                while done.len() < 2 {
+                    let now = worker.now().await?.expect("it has a clock");
+                    let claimed = worker.claim(now, 10).await?;
+                    for lease in &claimed.leases {
+                        let now = worker.now().await?.expect("it has a clock");
+                        worker.settle(now, vec![Settlement::new(lease.id, Outcome::done())]).await?;
+                        done.push((lease.request.url.clone(), lease.deadline));
+                    }
+                    if claimed.leases.is_empty() {
+                        ear.wait(claimed.next.map_or(Duration::from_secs(5), |next| next.since(now))).await;
+                    }
+                }
+                Ok::<_, trapline_frontier::StoreError>(done)
+            })
+        });
+        for page in ["http://a.example/", "http://b.example/"] {
+            let now = block_on(other.now()).expect("the server answers").expect("it has a clock");
+            block_on(other.admit(now, [Request::get(page)])).expect("it is admitted");
+        }
+        done = working.join().expect("it works").expect("nothing fails");
+    });
+    assert_eq!(
+        done.iter().map(|(url, _)| &**url).collect::<Vec<_>>(),
+        ["http://a.example/", "http://b.example/"]
+    );
+    let now = block_on(store.now()).expect("the server answers").expect("it has a clock");
+    let lease = Settings::default().lease;
+    for (_, deadline) in done {
+        assert!(
+            deadline > now && deadline <= now + lease,
+            "a lease counts from the server's time: {deadline}"
+        );
+    }
+    let none = block_on(async {
+        let store = trapline_frontier::MemoryStore::new();
+        Frontier::builder("c").open(store, Timestamp::ZERO).await?.now().await
+    });
+    assert_eq!(none.expect("it answers"), None, "in memory the time is the caller's");
+}
+
 #[test]
 fn an_unknown_crawl_has_no_news() {
     let store = PostgresStore::open(&fresh_database()).expect("it opens");

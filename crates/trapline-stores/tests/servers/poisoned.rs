@@ -94,6 +94,28 @@ fn many_in_a_row_are_passed_over_at_once() {
     assert_eq!(queue(&frontier, at_ms(0), "a.example").dead, 1000);
 }
 
+/// A claim takes only so many upon itself, lest the leases it has granted run out before they are told of.
+#[test]
+fn more_than_a_claim_can_pass_over_are_left_to_the_next() {
+    let (pool, _, frontier) = opened();
+    let bad: Vec<_> = (0..2500).map(|page| format!("http://b.example/{page}")).collect();
+    add(&frontier, at_ms(0), &["http://a.example/good"]);
+    add(&frontier, at_ms(0), &bad);
+    sql(&pool, &format!("UPDATE urls SET rest = {GARBAGE} WHERE url <> 'http://a.example/good'"));
+    add(&frontier, at_ms(0), &["http://b.example/good"]);
+    let mut given = Vec::new();
+    for dead in [1000, 2000, 2500] {
+        let claimed = pollster::block_on(frontier.claim(at_ms(0), 5)).expect("it is claimed");
+        given.push(claimed.leases.iter().map(|lease| lease.request.url.clone()).collect::<Vec<_>>());
+        assert_eq!(queue(&frontier, at_ms(0), "b.example").dead, dead);
+        assert!(!claimed.exhausted);
+        if dead < 2500 {
+            assert_eq!(claimed.next, Some(at_ms(1)), "there is more at once");
+        }
+    }
+    assert_eq!(given, [vec!["http://a.example/good"], vec![], vec!["http://b.example/good"]]);
+}
+
 /// A worker has the request: what became of the row since is nothing to it.
 #[test]
 fn a_lease_outlives_its_request() {

@@ -65,7 +65,7 @@ impl<'a> Address<'a> {
     }
 
     /// What is told where the crawl is not there.
-    fn no_crawl(self, store: &dyn Store) -> Result<String, String> {
+    pub(super) fn no_crawl(self, store: &dyn Store) -> Result<String, String> {
         let url = self.url()?;
         let crawls = pollster::block_on(trapline_frontier::crawls(store, moment::now()));
         let crawls = crawls.map_err(|error| error.to_string())?;

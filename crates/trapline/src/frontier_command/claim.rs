@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use serde_json::json;
 use trapline_core::parse_duration;
-use trapline_frontier::{Claimed, Frontier, Lease, StoreError, Want};
+use trapline_frontier::{Claimed, Ear, ErrorKind, Frontier, Lease, StoreError, Want};
 
 use super::address::Address;
 use super::output::{Output, Row};
@@ -19,7 +19,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(200);
 /// Prints a JSON object a line for each lease: its id, url, key, deadline and delivery, and of the request what is not as usual
 /// (method, headers, body, depth, via and so on). Settle each one before its deadline. When there are fewer than wanted,
 /// standard error says when there may be more. With --wait it looks again as soon as there is something, until it has at least
-/// one or the time is over.
+/// one or the time is over; a store that cannot be reached meanwhile is waited for as well.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -80,24 +80,50 @@ impl ClaimUrls {
 
     /// Claims, and waits for something to claim as long as that is wanted.
     async fn claim(&self, frontier: &Frontier, want: &Want) -> Result<Claimed, StoreError> {
-        // Before the first look: what comes after it is heard of.
-        let mut ear = if self.wait.is_some() { frontier.ear().await? } else { None };
+        let mut ear = None;
+        let mut has_complained = false;
         let begun = Instant::now();
         loop {
-            let claimed = frontier.claim(moment::now(), want.clone()).await?;
+            let claimed = self.look(frontier, want, &mut ear).await;
             let left = self.wait.map_or(Duration::ZERO, |wait| wait.saturating_sub(begun.elapsed()));
+            let claimed = match claimed {
+                // It was tried for a while already, by the store itself.
+                Err(error) if error.kind() == ErrorKind::Unavailable && !left.is_zero() => {
+                    if !has_complained {
+                        complain(&format!("{error}\n  It is tried again until the wait is over."));
+                        has_complained = true;
+                    }
+                    std::thread::sleep(left.min(LOOK_AGAIN));
+                    continue;
+                }
+                claimed => claimed?,
+            };
+            let ear = ear.as_mut().and_then(Option::as_mut);
             if !claimed.leases.is_empty() || left.is_zero() {
                 return Ok(claimed);
             }
             let foreseen = claimed.next.map_or(Duration::MAX, |next| next.since(moment::now()));
             let pause = left.min(foreseen).max(Duration::from_millis(1));
-            match &mut ear {
+            match ear {
                 Some(ear) => {
                     ear.wait(pause).await;
                 }
                 None => std::thread::sleep(pause.min(LOOK_AGAIN)),
             }
         }
+    }
+
+    /// Claims once. Who waits has an ear before the first look: what comes after it is heard of.
+    async fn look(
+        &self,
+        frontier: &Frontier,
+        want: &Want,
+        ear: &mut Option<Option<Box<dyn Ear>>>,
+    ) -> Result<Claimed, StoreError> {
+        if self.wait.is_some() && ear.is_none() {
+            *ear = Some(frontier.ear().await?);
+        }
+        frontier.claim(moment::now(), want.clone()).await
     }
 
     fn why_fewer(&self, claimed: &Claimed) -> Option<String> {

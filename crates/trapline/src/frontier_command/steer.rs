@@ -5,7 +5,7 @@ use std::sync::Arc;
 use clap::{Args, Subcommand};
 use serde_json::json;
 use trapline_core::{NO_BUDGET, Terms, Timestamp, parse_duration};
-use trapline_frontier::{CrawlChange, Frontier, Pattern, QueueChange, Steer};
+use trapline_frontier::{CrawlChange, ErrorKind, Frontier, Pattern, QueueChange, Steer};
 
 use super::address::Address;
 use super::output::Output;
@@ -59,20 +59,24 @@ struct SteerQueue {
 /// Change the crawl
 ///
 /// Settings, one or several as name=value: all of them or, if one cannot be, none. Or one of: `pause` (no leases until resumed), `resume`,
-/// `finish` (it ends for good).
+/// `finish` (it ends for good), `delete` (it is forgotten with everything in it, which wants --yes).
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   trapline frontier --store disk:crawl steer crawl delay=2s max_depth=10
   trapline frontier --store disk:crawl steer crawl pause
-  trapline frontier --store disk:crawl steer crawl finish --reason 'enough for this year'")]
+  trapline frontier --store disk:crawl steer crawl finish --reason 'enough for this year'
+  trapline frontier --store disk:crawl --crawl old steer crawl delete --yes")]
 struct SteerCrawl {
-    /// name=value…, or pause, resume, finish
+    /// name=value…, or pause, resume, finish, delete
     #[arg(required = true)]
     change: Vec<String>,
     /// With finish: why, for those who look later
     #[arg(long)]
     reason: Option<String>,
+    /// With delete: yes, everything in it
+    #[arg(long)]
+    yes: bool,
 }
 
 impl SteerCommand {
@@ -141,11 +145,32 @@ impl SteerQueue {
 impl SteerCrawl {
     fn run(&self, at: Address<'_>, out: &mut Output) -> Result<Ended, String> {
         let change = self.change()?;
-        let frontier = at.open()?;
-        let steered = pollster::block_on(frontier.steer_crawl(moment::now(), change));
-        steered.map_err(|error| error.to_string())?;
+        if change == CrawlChange::Delete {
+            self.delete(at)?;
+        } else {
+            let frontier = at.open()?;
+            let steered = pollster::block_on(frontier.steer_crawl(moment::now(), change));
+            steered.map_err(|error| error.to_string())?;
+        }
         out.card(&vec![("crawl", json!(at.crawl)), ("change", json!(self.change.join(" ")))]);
         Ok(Ended::Well)
+    }
+
+    /// Not through the crawl itself: one that cannot be read cannot be opened, and can be deleted.
+    fn delete(&self, at: Address<'_>) -> Result<(), String> {
+        if !self.yes {
+            return Err(format!(
+                "`delete` forgets the crawl `{}` with all its URLs, for good; if that is meant, write --yes behind it; nothing \
+                 was changed",
+                at.crawl
+            ));
+        }
+        let store = at.store()?;
+        let delete = Steer::Crawl(CrawlChange::Delete);
+        match pollster::block_on(store.steer(at.crawl, moment::now(), delete)) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Err(at.no_crawl(&*store)?),
+            deleted => deleted.map(|_| ()).map_err(|error| error.to_string()),
+        }
     }
 
     fn change(&self) -> Result<CrawlChange, String> {
@@ -153,14 +178,18 @@ impl SteerCrawl {
         if words != ["finish"] && self.reason.is_some() {
             return Err("--reason goes with `finish` alone; nothing was changed".to_owned());
         }
+        if words != ["delete"] && self.yes {
+            return Err("--yes goes with `delete` alone; nothing was changed".to_owned());
+        }
         Ok(match words[..] {
             ["pause"] => CrawlChange::Pause,
             ["resume"] => CrawlChange::Resume,
+            ["delete"] => CrawlChange::Delete,
             ["finish"] => {
                 CrawlChange::Finish(self.reason.clone().unwrap_or_else(|| "an operator said so".to_owned()))
             }
             _ => {
-                let expected = "write settings as name=value, or alone one of pause, resume, finish";
+                let expected = "write settings as name=value, or alone one of pause, resume, finish, delete";
                 let set = |word: &&str| {
                     pair(word, expected).map(|(name, value)| (name.to_owned(), value.to_owned()))
                 };

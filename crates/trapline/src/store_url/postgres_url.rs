@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
+#[cfg(feature = "postgres")]
+use async_trait::async_trait;
 use trapline_frontier::Store;
 #[cfg(feature = "postgres")]
 use trapline_frontier::StoreError;
+use trapline_frontier::script::Reopen;
 
 #[cfg(not(feature = "postgres"))]
 const ABSENT: &str =
@@ -40,6 +43,33 @@ pub(super) fn open(_: &str) -> Result<Arc<dyn Store>, String> {
     Err(ABSENT.to_owned())
 }
 
+#[cfg(not(feature = "postgres"))]
+pub(super) fn reopen(_: &str) -> Option<Box<dyn Reopen>> {
+    None
+}
+
+/// Opens the store again. Whether its process was killed or not makes no difference to the server.
+#[cfg(feature = "postgres")]
+struct OpenAgain(String);
+
+#[cfg(feature = "postgres")]
+#[async_trait]
+impl Reopen for OpenAgain {
+    async fn restart(&mut self) -> Result<Arc<dyn Store>, StoreError> {
+        Ok(Arc::new(trapline_stores::PostgresStore::open(&self.0)?))
+    }
+
+    async fn crash(&mut self) -> Result<Arc<dyn Store>, StoreError> {
+        self.restart().await
+    }
+}
+
+/// How the store is opened again.
+#[cfg(feature = "postgres")]
+pub(super) fn reopen(url: &str) -> Option<Box<dyn Reopen>> {
+    Some(Box::new(OpenAgain(url.to_owned())))
+}
+
 /// Where the tables are, whoever asks for them.
 #[cfg(feature = "postgres")]
 pub(super) fn place(url: &str) -> Result<String, String> {
@@ -53,15 +83,4 @@ pub(super) fn place(url: &str) -> Result<String, String> {
 #[cfg(not(feature = "postgres"))]
 pub(super) fn place(_: &str) -> Result<String, String> {
     Err(ABSENT.to_owned())
-}
-
-/// The URL without its password.
-#[cfg(feature = "postgres")]
-pub(super) fn shown(url: &str) -> String {
-    trapline_stores::postgres::without_password(url)
-}
-
-#[cfg(not(feature = "postgres"))]
-pub(super) fn shown(_: &str) -> String {
-    "postgres:".to_owned()
 }

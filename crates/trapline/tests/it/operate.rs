@@ -304,6 +304,39 @@ fn work_over_more_urls_than_a_step_is_waited_for() {
 }
 
 #[test]
+fn a_crawl_is_deleted_by_those_who_mean_it() {
+    let folder = Folder::new("delete");
+    for crawl in ["one", "two"] {
+        ask(&folder, &["--crawl", crawl, "admit"], "http://a.example/\n", 0);
+    }
+    let delete = ["--crawl", "one", "steer", "crawl", "delete"];
+    check_trouble(
+        &folder,
+        &delete,
+        "steer: `delete` forgets the crawl `one` with all its URLs, for good; if that is meant, write --yes behind it; nothing \
+         was changed",
+    );
+    check_trouble(
+        &folder,
+        &["steer", "crawl", "pause", "--yes"],
+        "steer: --yes goes with `delete` alone; nothing was changed",
+    );
+    let names = || -> Vec<Value> {
+        ask(&folder, &["crawls"], "", 0).iter().map(|crawl| crawl["crawl"].clone()).collect()
+    };
+    assert_eq!(names(), ["one", "two"]);
+    ask(&folder, &[&delete[..], &["--yes"]].concat(), "", 0);
+    assert_eq!(names(), ["two"]);
+    let again = run(&folder, &[&delete[..], &["--yes"]].concat(), b"");
+    assert_eq!(again.code, Some(2));
+    assert!(
+        again.error.contains("there is no crawl `one`") && again.error.contains("there is `two`"),
+        "{}",
+        again.error
+    );
+}
+
+#[test]
 fn pending_urls_are_dropped_by_pattern_once_a_dry_run_has_shown_which() {
     let folder = Folder::new("drop");
     let urls: String = (0..9_000).map(|n| format!("http://{}.example/{}/{n}\n", n % 2, n % 3)).collect();

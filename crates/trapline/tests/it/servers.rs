@@ -7,7 +7,7 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
-use trapline_testing::PostgresServer;
+use trapline_testing::{PostgresServer, Stop};
 
 /// What `trapline store` printed, what it complained of, and its exit code.
 fn store(arguments: &[&str]) -> (String, String, Option<i32>) {
@@ -130,4 +130,108 @@ fn a_frontier_is_looked_after_in_a_database_as_in_a_folder() {
     let (out, error, code) = frontier(&["claim", "--wait", "300ms"], "");
     assert_eq!((code, out.as_str()), (Some(0), ""));
     assert!(error.contains("0 of 1 claimed"), "{error}");
+}
+
+/// The URL of a database with tables in it.
+fn database(server: &PostgresServer) -> String {
+    let url = server.url(&server.create_database().expect("a database"));
+    let (_, error, code) = store(&["migrate", &url]);
+    assert_eq!(code, Some(0), "{error}");
+    url
+}
+
+#[test]
+fn one_who_waits_waits_for_the_server_as_well() {
+    let server = PostgresServer::builder().careless().start().expect("a server");
+    let url = database(&server) + "?connect_timeout=1s";
+    let frontier =
+        |arguments: &[&str], input| trapline(&[&["frontier", "--store", &url], arguments].concat(), input);
+    assert_eq!(frontier(&["admit"], "http://a.example/\n").2, Some(0));
+    assert_eq!(frontier(&["claim"], "").2, Some(0));
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| frontier(&["claim", "--wait", "50s"], ""));
+        // Time to open it; if that took longer, it would say so and the rest would not hold.
+        std::thread::sleep(std::time::Duration::from_secs(2));
+        server.stop(Stop::Fast).expect("it stops");
+        std::thread::sleep(std::time::Duration::from_secs(4));
+        server.start_again().expect("it starts");
+        assert_eq!(frontier(&["admit"], "http://b.example/\n").2, Some(0));
+        let (out, error, code) = waiting.join().expect("it ends");
+        assert_eq!(code, Some(0), "{error}");
+        assert!(out.contains("http://b.example/"), "{out}{error}");
+        assert_eq!(error.matches("It is tried again until the wait is over.").count(), 1, "{error}");
+    });
+    // Patience ends.
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| frontier(&["claim", "--wait", "5s"], ""));
+        std::thread::sleep(std::time::Duration::from_secs(2));
+        server.stop(Stop::Fast).expect("it stops");
+        let (out, error, code) = waiting.join().expect("it ends");
+        assert_eq!((out.as_str(), code), ("", Some(2)), "{error}");
+        assert!(error.contains("trapline frontier claim: postgres store: cannot "), "{error}");
+    });
+}
+
+/// The server survives whatever becomes of a command; and nothing of the trace is left in it.
+#[test]
+fn a_trace_with_restarts_is_played_in_a_database() {
+    let url = database(PostgresServer::shared());
+    let trace = "set lease 60s\n0 admit http://a.example/1 -> added\n0 claim 1 -> http://a.example/1\n\
+                 1s restart -> ok\n2s crash -> ok\n3s claim 1 ->\n60s claim 1 -> http://a.example/1\n";
+    let (out, error, code) = trapline(&["frontier", "--store", &url, "replay", "-"], trace);
+    assert_eq!(code, Some(0), "{out}{error}");
+    assert!(error.contains("6 lines played"), "{error}");
+    let (crawls, _, code) = trapline(&["frontier", "--store", &url, "crawls", "--json"], "");
+    assert_eq!((crawls.as_str(), code), ("", Some(0)));
+}
+
+#[test]
+fn a_crawl_that_cannot_be_read_can_be_deleted() {
+    let server = PostgresServer::shared();
+    let url = database(server);
+    let frontier =
+        |arguments: &[&str], input| trapline(&[&["frontier", "--store", &url], arguments].concat(), input);
+    assert_eq!(frontier(&["admit"], "http://a.example/\n").2, Some(0));
+    let name = url.rsplit_once('/').expect("it has a name").1;
+    server.sql(name, "UPDATE trapline.crawls SET settings = '\\xffffff'").expect("it is spoilt");
+    assert_eq!(frontier(&["stats"], "").2, Some(2));
+    let (out, error, code) = frontier(&["steer", "crawl", "delete", "--yes"], "");
+    assert_eq!(code, Some(0), "{out}{error}");
+    assert_eq!(server.sql(name, "SELECT count(*) FROM trapline.urls").expect("it is asked"), "0");
+}
+
+#[test]
+fn no_message_has_a_password_in_it() {
+    for url in [
+        "postgre://u:hush@h/d",
+        "Postgress://u:hush@h/d",
+        "pg://u:hush@h/d",
+        "u:hush@h/d",
+        "postgres:u:hush@h/d",
+    ] {
+        for arguments in [
+            &["frontier", "--store", url, "stats"][..],
+            &["frontier", "--store", url, "replay", "-"],
+            &["frontier", "--store", url, "hold"],
+            &["frontier", "--store", url, "verify"],
+            &["store", "check", url],
+            &["store", "migrate", url],
+            &["store", "copy", url, "disk:x"],
+            &["sim", "--store", url],
+        ] {
+            let (out, error, code) = trapline(arguments, "");
+            assert_eq!(code, Some(2), "{arguments:?}: {out}{error}");
+            assert!(!out.contains("hush") && !error.contains("hush"), "{arguments:?}: {out}{error}");
+        }
+    }
+}
+
+#[test]
+fn a_password_that_is_missing_is_asked_for_with_all_the_ways_to_give_it() {
+    let server = PostgresServer::shared();
+    let url = format!("postgres://trapline@127.0.0.1:{}/postgres", server.port());
+    let (_, error, code) = store(&["check", &url]);
+    assert_eq!(code, Some(2));
+    let told = "password missing; the server asks for a password: write it in the URL, or keep it in the environment as PGPASSWORD\n";
+    assert!(error.ends_with(told), "{error}");
 }
