@@ -345,7 +345,7 @@ fn explain(connection: &Connection, limits: &Limits, error: &hyper::Error) -> Fe
     }
     let kind = if tape.head_too_long() {
         FetchErrorKind::HeaderBytes
-    } else if error.is_parse_too_large() {
+    } else if is_too_large(error) {
         let long = tape.received() >= limits.header_bytes_max as u64;
         if long { FetchErrorKind::HeaderBytes } else { FetchErrorKind::HeaderCount }
     } else if error.is_parse() {
@@ -384,6 +384,11 @@ fn is_io(error: &hyper::Error) -> bool {
         cause = current.source();
     }
     false
+}
+
+/// hyper tells servers of it, and clients only in words.
+fn is_too_large(error: &hyper::Error) -> bool {
+    error.is_parse() && error.to_string().contains("too large")
 }
 
 /// An error with all its causes.

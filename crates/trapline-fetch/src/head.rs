@@ -50,7 +50,8 @@ impl Headers {
 
     /// The first value under a name, if it is text.
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.all(name).next().and_then(|value| std::str::from_utf8(value).ok())
+        let header = self.0.iter().find(|header| header.name.eq_ignore_ascii_case(name))?;
+        std::str::from_utf8(&header.value).ok()
     }
 
     /// Those of a map, whose order is nearly the one in which they came: lines of one name follow each other.
