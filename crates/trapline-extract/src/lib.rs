@@ -5,3 +5,15 @@
 //! and by caps where the input could promise more than it holds.
 //!
 //! What is absent: clocks, sockets, files, threads, recursion over input.
+
+mod robots;
+mod sitemap;
+
+
+pub use robots::{
+    Because, BytesError, CRAWL_DELAY_MAX, Decision, ROBOTS_BYTES_MAX, Robots, RobotsFault, RobotsFaultKind,
+    RobotsGroup, RuleLine, Rules,
+};
+pub use sitemap::{
+    ChangeFrequency, Sitemap, SitemapEntry, SitemapFault, SitemapFaultKind, SitemapKind, SitemapLimits,
+};

@@ -5,7 +5,9 @@ mod ended;
 mod frontier_command;
 mod moment;
 mod output;
+mod robots_command;
 mod sim_command;
+mod sitemap_command;
 mod store_command;
 mod store_url;
 mod url_command;
@@ -29,7 +31,9 @@ struct Cli {
 enum Command {
     Demo(demo_command::DemoArgs),
     Frontier(frontier_command::FrontierCommand),
+    Robots(robots_command::RobotsCommand),
     Sim(sim_command::SimArgs),
+    Sitemap(sitemap_command::SitemapArgs),
     Store(store_command::StoreCommand),
     Url(url_command::UrlCommand),
 }
@@ -38,7 +42,9 @@ fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Demo(args) => demo_command::run(&args),
         Command::Frontier(command) => frontier_command::run(&command),
+        Command::Robots(command) => robots_command::run(&command),
         Command::Sim(args) => sim_command::run(&args),
+        Command::Sitemap(args) => sitemap_command::run(&args),
         Command::Store(command) => store_command::run(&command),
         Command::Url(command) => url_command::run(&command),
     }

@@ -1,0 +1,3 @@
+//! Extraction seen from outside: bytes in, what was found out.
+
+mod robots;
