@@ -24,6 +24,8 @@ mod outgoing;
 mod pool;
 mod proxy;
 mod request;
+mod robots_cache;
+mod robots_notes;
 mod stream;
 mod tap;
 mod tls;
@@ -52,5 +54,7 @@ pub use options::{FetchOptions, FetcherError, HostRule, Limits, OriginCredential
 pub use pool::PoolOptions;
 pub use proxy::{Proxy, ProxyError, ProxyKind, ThroughProxy};
 pub use request::{FetchRequest, Validators};
+pub use robots_cache::{RobotsCache, RobotsFile, RobotsOptions, RobotsSource, RobotsStanding};
+pub use robots_notes::RobotsNotes;
 pub use stream::Stream;
 pub use tls::{Offer, Roots, TlsError, TlsFacts, TlsProblem};

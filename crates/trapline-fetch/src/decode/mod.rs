@@ -225,10 +225,6 @@ impl Decoder {
         std::mem::take(&mut self.sink.steps_bytes)
     }
 
-    pub(crate) fn decoded_bytes(&self) -> usize {
-        self.sink.body.len()
-    }
-
     fn note(&mut self, fed: Result<(), Halt>) {
         match fed {
             Ok(()) => {}

@@ -4,6 +4,10 @@
 mod dialing;
 mod dns;
 mod door;
+mod fetching;
+mod floods;
 mod guard;
+mod hostile;
 mod proxies;
 mod tls;
+mod web;
