@@ -346,8 +346,15 @@ fn explain(connection: &Connection, limits: &Limits, error: &hyper::Error) -> Fe
     let kind = if tape.head_too_long() {
         FetchErrorKind::HeaderBytes
     } else if is_too_large(error) {
-        let long = tape.received() >= limits.header_bytes_max as u64;
-        if long { FetchErrorKind::HeaderBytes } else { FetchErrorKind::HeaderCount }
+        let lines = tape.with_kept(|kept| kept.iter().filter(|byte| **byte == b'\n').count());
+        if tape.received() >= limits.header_bytes_max as u64 {
+            FetchErrorKind::HeaderBytes
+        } else if lines > limits.header_count_max {
+            FetchErrorKind::HeaderCount
+        } else {
+            // hyper calls a length so that no number can hold too large as well.
+            FetchErrorKind::BadResponse
+        }
     } else if error.is_parse() {
         FetchErrorKind::BadResponse
     } else if is_io(error) {

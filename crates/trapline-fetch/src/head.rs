@@ -147,19 +147,14 @@ pub(crate) fn find_head(bytes: &[u8]) -> Option<HeadPlace> {
 /// The first empty line after `from`.
 fn head_end(bytes: &[u8], from: usize) -> Option<usize> {
     let mut at = from;
-    loop {
+    while at < bytes.len() {
         let (end, next) = line_end(bytes, at);
-        if end == bytes.len() && next == bytes.len() && !bytes.ends_with(b"\n") {
-            return None;
-        }
         if end == at {
             return Some(next);
         }
-        if next >= bytes.len() {
-            return None;
-        }
         at = next;
     }
+    None
 }
 
 /// 1xx but for 101, which is final.

