@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use crate::deadline::FAR;
+
 /// How one address is asked, whatever the hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AddressPaceOptions {
@@ -61,6 +63,11 @@ impl AddressPace {
     /// None if there is no pace to keep.
     pub(crate) fn new(options: AddressPaceOptions) -> Option<Self> {
         let idle = options.concurrency_max == 0 && options.gap_min.is_zero();
+        let options = AddressPaceOptions {
+            gap_min: options.gap_min.min(FAR),
+            wait_max: options.wait_max.min(FAR),
+            ..options
+        };
         (!idle).then(|| Self { options, addresses: Mutex::default() })
     }
 

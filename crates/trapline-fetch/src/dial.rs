@@ -5,6 +5,7 @@
 mod destination;
 mod door;
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -284,8 +285,10 @@ impl Dialer {
             }
         }
         for target in allowed.into_iter().take(self.door.attempts_max) {
-            let proxies = self.addresses(proxy.host(), proxy.port()).await.map_err(of_proxy)?;
-            let (mut stream, address) = self.door.open_first(&proxies).await.map_err(of_proxy)?;
+            let proxies =
+                self.addresses(proxy.host(), proxy.port()).await.map_err(|error| of_proxy(&error))?;
+            let (mut stream, address) =
+                self.door.open_first(&proxies).await.map_err(|error| of_proxy(&error))?;
             if proxy.reads_requests(tls) {
                 return Ok(Line { stream, address, target, through_proxy: Some(proxy.facts(true)) });
             }
@@ -309,6 +312,15 @@ impl Dialer {
     }
 }
 
+impl fmt::Debug for Dialer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Dialer")
+            .field("guard", &self.door.guard)
+            .field("proxy", &self.proxy)
+            .finish_non_exhaustive()
+    }
+}
+
 /// A connection before TLS.
 struct Line {
     stream: TcpStream,
@@ -318,7 +330,7 @@ struct Line {
 }
 
 /// A proxy that cannot be reached is the operator's trouble, not the server's.
-fn of_proxy(error: DialError) -> DialError {
+fn of_proxy(error: &DialError) -> DialError {
     let detail = format!("cannot reach the proxy: {}", error.detail());
     let kind = match error.kind() {
         DialErrorKind::ConnectTimeout | DialErrorKind::DnsTimeout => DialErrorKind::ProxyTimeout,

@@ -21,11 +21,12 @@ use hickory_resolver::net::{DnsError, NetError, NoRecords};
 use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::proto::rr::{Name, RecordType};
 use tokio::sync::Semaphore;
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 
 use self::chain::{Chain, follow};
 use self::memory::{Memory, Remembered};
 pub use self::overrides::{Override, OverrideError};
+use crate::deadline::after;
 use crate::dial_error::{DialError, DialErrorKind};
 use crate::host_pattern::plain_name;
 
@@ -164,7 +165,7 @@ impl Dns {
             }
             Heard::Failure(kind, detail) => (Err(DialError::new(kind, detail)), options.failure_ttl),
         };
-        Remembered { answer, until: Instant::now() + ttl }
+        Remembered { answer, until: after(ttl) }
     }
 
     /// Asks for both kinds at once. Who has an address does not wait long for the other kind.

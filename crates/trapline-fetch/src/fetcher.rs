@@ -15,6 +15,7 @@ use crate::address_pace::AddressPace;
 use crate::bandwidth::Bandwidth;
 use crate::connection::Connection;
 use crate::cookies::Jar;
+use crate::deadline::FAR;
 use crate::dial::{Destination, DialTimes, Dialer};
 use crate::exchange::{self, Head, Tail, Terms};
 use crate::fetch_error::{FetchError, FetchErrorKind};
@@ -262,13 +263,16 @@ fn is_stale(connection: &Connection, error: &FetchError) -> bool {
     }
 }
 
+/// The limits for a host. Adding a time without end to a moment would panic.
 fn limits_under(limits: &Limits, rule: Option<&HostRule>) -> Limits {
-    let Some(rule) = rule else { return *limits };
-    let or = |own: Option<Duration>, usual| own.unwrap_or(usual);
+    let or = |own: Option<Duration>, usual: Duration| own.unwrap_or(usual).min(FAR);
+    let first_byte = rule.and_then(|rule| rule.first_byte_timeout);
+    let idle = rule.and_then(|rule| rule.idle_timeout);
+    let total = rule.and_then(|rule| rule.total_timeout);
     Limits {
-        first_byte_timeout: or(rule.first_byte_timeout, limits.first_byte_timeout),
-        idle_timeout: or(rule.idle_timeout, limits.idle_timeout),
-        total_timeout: or(rule.total_timeout, limits.total_timeout),
+        first_byte_timeout: or(first_byte, limits.first_byte_timeout),
+        idle_timeout: or(idle, limits.idle_timeout),
+        total_timeout: or(total, limits.total_timeout),
         ..*limits
     }
 }

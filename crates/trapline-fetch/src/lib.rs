@@ -8,6 +8,7 @@ mod bandwidth;
 mod connection;
 mod cookies;
 mod credentials;
+mod deadline;
 mod decode;
 mod dial;
 mod dial_error;

@@ -190,12 +190,17 @@ impl Tls {
         let session = stream.get_ref().1;
         let problems = problems.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let facts = TlsFacts {
-            version: session.protocol_version().and_then(|version| version.as_str()).unwrap_or("unknown"),
+            version: match session.protocol_version() {
+                Some(rustls::ProtocolVersion::TLSv1_3) => "TLSv1.3",
+                Some(rustls::ProtocolVersion::TLSv1_2) => "TLSv1.2",
+                _ => "unknown",
+            },
+            // The standards write TLS_ where the library writes TLS13_.
             cipher: session
                 .negotiated_cipher_suite()
                 .and_then(|suite| suite.suite().as_str())
                 .unwrap_or("unknown")
-                .to_owned(),
+                .replacen("TLS13_", "TLS_", 1),
             verified: problems.is_empty(),
             problems,
         };

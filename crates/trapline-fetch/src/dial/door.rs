@@ -12,6 +12,7 @@ use futures_util::stream::FuturesUnordered;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout, timeout_at};
 
+use crate::deadline::after;
 use crate::dial_error::{DialError, DialErrorKind};
 use crate::guard::Guard;
 
@@ -75,7 +76,7 @@ impl Door {
         &self,
         addresses: &[SocketAddr],
     ) -> Result<(TcpStream, SocketAddr), DialError> {
-        let deadline = Instant::now() + self.connect_timeout_total;
+        let deadline = after(self.connect_timeout_total);
         let mut waiting = addresses.iter().copied();
         let mut trying = FuturesUnordered::new();
         let mut tried = 0;
@@ -91,7 +92,7 @@ impl Door {
                 break;
             }
             let more = tried < self.attempts_max && waiting.len() > 0;
-            let next_at = if more { deadline.min(Instant::now() + self.attempt_delay) } else { deadline };
+            let next_at = if more { deadline.min(after(self.attempt_delay)) } else { deadline };
             match timeout_at(next_at, trying.next()).await {
                 Ok(Some((address, Ok(stream)))) => return Ok((stream, address)),
                 Ok(Some((_, Err(error)))) if error.is_refusal() => {

@@ -17,11 +17,14 @@ pub(super) struct Remembered<A> {
     pub(super) until: Instant,
 }
 
+/// Open questions by name, each with the place where its answer will be.
+type Asked<A> = HashMap<Arc<str>, Arc<OnceCell<Remembered<A>>>>;
+
 /// Answers by name.
 pub(super) struct Memory<A> {
     answers: moka::sync::Cache<Arc<str>, Remembered<A>>,
     /// Held for a few instructions only, never across an `await`.
-    asked: Mutex<HashMap<Arc<str>, Arc<OnceCell<Remembered<A>>>>>,
+    asked: Mutex<Asked<A>>,
 }
 
 impl<A: Clone + Send + Sync + 'static> Memory<A> {
@@ -61,7 +64,7 @@ impl<A: Clone + Send + Sync + 'static> Memory<A> {
         remembered.answer.clone()
     }
 
-    fn asked(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<OnceCell<Remembered<A>>>>> {
+    fn asked(&self) -> MutexGuard<'_, Asked<A>> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

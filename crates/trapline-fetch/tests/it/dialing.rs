@@ -38,7 +38,7 @@ async fn an_override_does_not_pass_by_the_guard() {
     let error = trouble(options, "http://a.example/").await;
     assert_eq!(error.kind(), DialErrorKind::AddressRefused);
     assert_eq!(error.detail(), "127.0.0.1 is not dialled: 127.0.0.0/8 (loopback); allow_networks opens it");
-    assert_eq!(server.connections(), 0);
+    assert_eq!(server.visitors().await, 0);
 }
 
 #[tokio::test]
@@ -49,7 +49,7 @@ async fn no_override_turns_an_address_in_a_url_into_another() {
     for url in ["http://169.254.169.254/latest/meta-data/", "http://[fd00:ec2::254]/", "http://0xA9FEA9FE/"] {
         assert_eq!(trouble(options.clone(), url).await.kind(), DialErrorKind::AddressRefused, "{url}");
     }
-    assert_eq!(server.connections(), 0);
+    assert_eq!(server.visitors().await, 0);
 }
 
 #[tokio::test]
@@ -93,7 +93,7 @@ async fn a_name_with_refused_addresses_only_is_refused_and_nobody_is_called() {
     let error = dialer.dial(&destination(&url)).await.unwrap_err();
     assert_eq!(error.kind(), DialErrorKind::AddressRefused);
     assert_eq!(dialer.counts(), DialCounts { connects: 0, refusals: 4 });
-    assert_eq!(server.connections(), 0);
+    assert_eq!(server.visitors().await, 0);
 }
 
 #[tokio::test]
@@ -174,7 +174,23 @@ async fn no_more_addresses_are_tried_than_allowed() {
     let url = format!("http://many.example:{}/", server.port());
     assert_eq!(dialer.dial(&destination(&url)).await.unwrap_err().kind(), DialErrorKind::ConnectRefused);
     assert_eq!(dialer.counts().connects, 3);
-    assert_eq!(server.connections(), 0);
+    assert_eq!(server.visitors().await, 0);
+}
+
+#[tokio::test]
+async fn limits_without_end_are_as_good_as_long_ones() {
+    let server = Server::silent().await;
+    let names = NameServer::everything_is(&["127.0.0.1", "127.0.0.2"]).await;
+    let mut options = names.asked_by(open_options());
+    options.connect_timeout = Duration::MAX;
+    options.connect_timeout_total = Duration::MAX;
+    options.connect_attempt_delay = Duration::MAX;
+    options.timeout = Duration::MAX;
+    options.dns.timeout = Duration::MAX;
+    options.dns.ttl_min = Duration::MAX;
+    options.dns.second_family_wait = Duration::MAX;
+    let url = format!("http://a.example:{}/", server.port());
+    assert_eq!(dial(options, &url).await.unwrap().address, server.address);
 }
 
 #[test]

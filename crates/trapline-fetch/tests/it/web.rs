@@ -139,11 +139,11 @@ pub(crate) fn options() -> FetchOptions {
     FetchOptions {
         dial: open_options(),
         limits: Limits {
-            first_byte_timeout: Duration::from_millis(600),
-            idle_timeout: Duration::from_millis(400),
-            total_timeout: Duration::from_millis(2500),
+            first_byte_timeout: Duration::from_millis(1000),
+            idle_timeout: Duration::from_millis(700),
+            total_timeout: Duration::from_millis(4000),
             rate_min_bytes_per_s: 100,
-            rate_window: Duration::from_millis(700),
+            rate_window: Duration::from_millis(1200),
             encoded_bytes_max: 1 << 20,
             decoded_bytes_max: 2 << 20,
             ..Limits::default()

@@ -1,13 +1,15 @@
 //! What the tests of the door share: servers on loopback, and options that open it.
 
 pub(crate) mod name_server;
+pub(crate) mod proxy_server;
+pub(crate) mod tls_server;
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use trapline_core::parse_url;
 use trapline_fetch::{Destination, DialError, DialOptions, Dialed, Dialer};
@@ -47,10 +49,12 @@ pub(crate) async fn trouble(options: DialOptions, url: &str) -> DialError {
     }
 }
 
-/// A server that gives each connection to a task, counts them, and ends with the test.
+/// A server that gives each connection to a task, counts them all, and ends with the test.
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
-    connections: Arc<AtomicUsize>,
+    accepted: watch::Receiver<Vec<SocketAddr>>,
+    /// How many of the visitors were our own.
+    called: AtomicUsize,
     task: JoinHandle<()>,
 }
 
@@ -68,17 +72,14 @@ impl Server {
     {
         let listener = TcpListener::bind(address).await.unwrap();
         let address = listener.local_addr().unwrap();
-        let connections = Arc::new(AtomicUsize::new(0));
-        let task = tokio::spawn({
-            let connections = Arc::clone(&connections);
-            async move {
-                while let Ok((stream, _)) = listener.accept().await {
-                    connections.fetch_add(1, Ordering::SeqCst);
-                    tokio::spawn(serve(stream));
-                }
+        let (accepting, accepted) = watch::channel(Vec::new());
+        let task = tokio::spawn(async move {
+            while let Ok((stream, visitor)) = listener.accept().await {
+                accepting.send_modify(|visitors| visitors.push(visitor));
+                tokio::spawn(serve(stream));
             }
         });
-        Self { address, connections, task }
+        Self { address, accepted, called: AtomicUsize::new(0), task }
     }
 
     /// A server that accepts and says nothing, until the other side hangs up.
@@ -86,8 +87,15 @@ impl Server {
         Self::start(hold).await
     }
 
-    pub(crate) fn connections(&self) -> usize {
-        self.connections.load(Ordering::SeqCst)
+    /// How many have connected up to now. Connections are accepted in the order in which they came, so a visitor
+    /// of our own tells that all before it were counted.
+    pub(crate) async fn visitors(&self) -> usize {
+        let last = TcpStream::connect(self.address).await.unwrap();
+        let me = last.local_addr().unwrap();
+        let mut accepted = self.accepted.clone();
+        let visitors = accepted.wait_for(|visitors| visitors.contains(&me)).await.unwrap().clone();
+        visitors.iter().position(|visitor| *visitor == me).unwrap()
+            - self.called.fetch_add(1, Ordering::SeqCst)
     }
 
     pub(crate) fn port(&self) -> u16 {
