@@ -116,10 +116,10 @@ impl AddressPace {
             // So that not every new address looks at all the others.
             addresses.cleanup_at = addresses.known.len() * 2;
         }
-        let turn = addresses.known.entry(address).or_insert_with(|| Turn {
-            next: now,
-            room: (most > 0).then(|| Arc::new(Semaphore::new(most))),
-        });
+        let turn = addresses
+            .known
+            .entry(address)
+            .or_insert_with(|| Turn { next: now, room: (most > 0).then(|| Arc::new(Semaphore::new(most))) });
         act(turn)
     }
 }

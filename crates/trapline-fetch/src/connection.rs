@@ -36,6 +36,8 @@ pub(crate) type Outgoing = Full<Bytes>;
 #[derive(Debug)]
 pub(crate) struct Facts {
     pub(crate) address: SocketAddr,
+    /// The server's address: another one, if a proxy is between.
+    pub(crate) target: SocketAddr,
     pub(crate) protocol: Protocol,
     pub(crate) tls: Option<TlsFacts>,
     pub(crate) through_proxy: Option<ThroughProxy>,
@@ -51,8 +53,8 @@ pub(crate) enum Connection {
 impl Connection {
     /// Begins to speak HTTP on a connection.
     pub(crate) async fn open(dialed: Dialed, limits: &Limits) -> Result<Self, hyper::Error> {
-        let Dialed { stream, address, protocol, tls, through_proxy, .. } = dialed;
-        let facts = Arc::new(Facts { address, protocol, tls, through_proxy, born: Instant::now() });
+        let Dialed { stream, address, target, protocol, tls, through_proxy, .. } = dialed;
+        let facts = Arc::new(Facts { address, target, protocol, tls, through_proxy, born: Instant::now() });
         Ok(match protocol {
             Protocol::H1 => Self::H1(Box::new(H1::open(stream, facts, limits).await?)),
             Protocol::H2 => Self::H2(H2::open(stream, facts, limits).await?.stream()),
@@ -215,10 +217,6 @@ impl H2 {
     /// When its last stream ended.
     pub(crate) fn used(&self) -> Instant {
         *self.shared.used.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn is_same(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.shared, &other.shared)
     }
 }
 

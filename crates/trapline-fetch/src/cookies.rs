@@ -248,7 +248,8 @@ fn domains_of<'h>(url: &Url, host: &'h str) -> impl Iterator<Item = (&'h str, bo
 }
 
 fn is_below(host: &str, domain: &str) -> bool {
-    host.strip_suffix(domain).is_some_and(|rest| rest.ends_with('.')) && host.parse::<std::net::IpAddr>().is_err()
+    host.strip_suffix(domain).is_some_and(|rest| rest.ends_with('.'))
+        && host.parse::<std::net::IpAddr>().is_err()
 }
 
 fn default_path(path: &str) -> String {

@@ -77,7 +77,10 @@ pub(crate) async fn send(
         Some(Ok(response)) => response,
         Some(Err(error)) => return Err(explain(connection, limits, &error)),
         None if Instant::now() >= terms.end => {
-            return Err(FetchError::new(FetchErrorKind::TotalTimeout, "no response head before the end of its time"));
+            return Err(FetchError::new(
+                FetchErrorKind::TotalTimeout,
+                "no response head before the end of its time",
+            ));
         }
         None => {
             let waited = limits.first_byte_timeout;
@@ -127,7 +130,9 @@ fn head_of_h1(
         status: response.status().as_u16(),
         headers,
         header_bytes: place.end as u64,
-        first_byte: tape.first_byte().map_or_else(|| sent.elapsed(), |first| first.saturating_duration_since(sent)),
+        first_byte: tape
+            .first_byte()
+            .map_or_else(|| sent.elapsed(), |first| first.saturating_duration_since(sent)),
         oddities,
         raw,
         body: response.into_body(),

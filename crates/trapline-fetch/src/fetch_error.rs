@@ -120,7 +120,8 @@ impl FetchError {
         use DialErrorKind::{AddressRefused, PortRefused, SchemeRefused};
         matches!(
             self.kind,
-            FetchErrorKind::Dial(SchemeRefused | AddressRefused | PortRefused) | FetchErrorKind::RequestRefused
+            FetchErrorKind::Dial(SchemeRefused | AddressRefused | PortRefused)
+                | FetchErrorKind::RequestRefused
         )
     }
 }

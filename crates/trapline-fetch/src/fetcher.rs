@@ -121,6 +121,10 @@ impl Fetcher {
                     let (connection, times) = inner.connect(&destination, &limits, terms.end).await?;
                     (fetched.times.dns, fetched.times.connect, fetched.times.tls) =
                         (times.dns, times.connect, times.tls);
+                    if let Connection::H2(stream) = &connection {
+                        // Others need not wait for this response to have theirs over the same connection.
+                        inner.pool.share(&origin_name, stream.connection().clone());
+                    }
                     connection
                 }
             };
@@ -132,11 +136,16 @@ impl Fetcher {
                 None => None,
                 Some(pace) => {
                     let asked = Instant::now();
-                    let turn = pace.turn(facts.address.ip()).await;
+                    let turn = pace.turn(facts.target.ip()).await;
                     let waited = asked.elapsed();
                     fetched.times.waited += waited;
                     terms.end += waited;
-                    let busy = |_| FetchError::new(FetchErrorKind::AddressBusy, format!("{}", facts.address.ip()));
+                    let busy = |_| {
+                        FetchError::new(
+                            FetchErrorKind::AddressBusy,
+                            format!("{} has too many requests waiting", facts.target.ip()),
+                        )
+                    };
                     Some(turn.map_err(busy)?)
                 }
             };
@@ -192,12 +201,16 @@ impl Inner {
             let dialed = self.dialer.dial(destination).await?;
             let times = dialed.times;
             let connection = Connection::open(dialed, limits).await;
-            let connection = connection
-                .map_err(|error| FetchError::new(FetchErrorKind::Reset, format!("cannot begin HTTP: {error}")))?;
+            let connection = connection.map_err(|error| {
+                FetchError::new(FetchErrorKind::Reset, format!("cannot begin HTTP: {error}"))
+            })?;
             Ok((connection, times))
         };
         timeout_at(end.into(), dialing).await.unwrap_or_else(|_| {
-            Err(FetchError::new(FetchErrorKind::TotalTimeout, format!("no connection to {destination} in time")))
+            Err(FetchError::new(
+                FetchErrorKind::TotalTimeout,
+                format!("no connection to {destination} in time"),
+            ))
         })
     }
 
@@ -231,18 +244,15 @@ impl Inner {
         match connection {
             Connection::H1(mut connection) => {
                 if whole && fetched.oddities.is_empty() {
-                    let fit = connection.is_fit().await;
-                    if fit {
-                        self.pool.give_back(origin, connection).await;
+                    if connection.is_fit().await {
+                        self.pool.give_back(origin, connection);
                     } else if connection.strayed() {
                         fetched.oddities.push(Oddity::StrayBytes);
                     }
                 }
             }
             Connection::H2(stream) => {
-                if whole || early.contains(&fetched.truncated) {
-                    self.pool.share(origin, stream.connection().clone());
-                } else {
+                if !whole && !early.contains(&fetched.truncated) {
                     stream.retire();
                 }
             }
@@ -283,7 +293,8 @@ fn redirect(status: u16, headers: &Headers, base: &Url) -> Option<Redirect> {
         return None;
     }
     let location = headers.all("location").next().map(|value| String::from_utf8_lossy(value));
-    let Some(target) = location.filter(|text| !text.is_empty()).map(|text| parse_url(&text, Some(base))) else {
+    let Some(target) = location.filter(|text| !text.is_empty()).map(|text| parse_url(&text, Some(base)))
+    else {
         return Some(Redirect::Nowhere);
     };
     Some(match target {
@@ -332,7 +343,8 @@ mod tests {
 
     #[test]
     fn the_charset_is_what_the_header_says() {
-        let check = |header, expected: Option<&str>| assert_eq!(charset(header).as_deref(), expected, "{header}");
+        let check =
+            |header, expected: Option<&str>| assert_eq!(charset(header).as_deref(), expected, "{header}");
         check("text/html; charset=UTF-8", Some("utf-8"));
         check("text/html;foo=bar;CHARSET = \"iso-8859-1\"", Some("iso-8859-1"));
         check("text/html", None);

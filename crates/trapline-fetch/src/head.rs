@@ -188,17 +188,19 @@ mod tests {
 
     #[test]
     fn headers_keep_order_spelling_and_repetitions() {
-        let found = headers("HTTP/1.1 200 OK\r\nX-B: 1\r\nx-a:2 \r\nX-b:\t3\r\nno colon\r\nBlank:\r\n\r\nbody: no\r\n");
+        let found = headers(
+            "HTTP/1.1 200 OK\r\nX-B: 1\r\nx-a:2 \r\nX-b:\t3\r\nno colon\r\nBlank:\r\n\r\nbody: no\r\n",
+        );
         let expected = [("X-B", "1"), ("x-a", "2"), ("X-b", "3"), ("Blank", "")];
         assert_eq!(found, expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
     }
 
     #[test]
     fn folded_lines_are_one_value() {
-        assert_eq!(headers("HTTP/1.1 200\na: 1\n  2\n\t\n 3\nb : 4\n\n").as_slice(), &[
-            ("a".to_owned(), "1 2 3".to_owned()),
-            ("b".to_owned(), "4".to_owned())
-        ]);
+        assert_eq!(
+            headers("HTTP/1.1 200\na: 1\n  2\n\t\n 3\nb : 4\n\n").as_slice(),
+            &[("a".to_owned(), "1 2 3".to_owned()), ("b".to_owned(), "4".to_owned())]
+        );
     }
 
     #[test]
@@ -210,7 +212,13 @@ mod tests {
         check("HTTP/1.1 200 OK\nA: b\n\nbody\n\n", 0, 22);
         check("HTTP/1.1 103 Early\r\nA: b\r\n\r\nHTTP/1.1 200 OK\r\n\r\n", 28, 47);
         check("\r\nHTTP/1.1  100 \r\n\r\nHTTP/1.1 101 Up\r\n\r\n", 20, 39);
-        for incomplete in ["", "HTTP/1.1 200 OK", "HTTP/1.1 200 OK\r\n", "HTTP/1.1 200 OK\r\nA: b\r\n", "HTTP/1.1 100 C\r\n\r\n"] {
+        for incomplete in [
+            "",
+            "HTTP/1.1 200 OK",
+            "HTTP/1.1 200 OK\r\n",
+            "HTTP/1.1 200 OK\r\nA: b\r\n",
+            "HTTP/1.1 100 C\r\n\r\n",
+        ] {
             assert_eq!(find_head(incomplete.as_bytes()), None, "{incomplete:?}");
         }
     }

@@ -123,14 +123,16 @@ impl Stationery {
             headers.insert(name, value);
         }
         let authority = authority(&request.url);
-        let path = PathAndQuery::from_maybe_shared(Bytes::copy_from_slice(path_and_query(&request.url).as_bytes()))
-            .map_err(|error| refused(format!("the URL's path cannot be sent: {error}")))?;
+        let path =
+            PathAndQuery::from_maybe_shared(Bytes::copy_from_slice(path_and_query(&request.url).as_bytes()))
+                .map_err(|error| refused(format!("the URL's path cannot be sent: {error}")))?;
         let through = facts.through_proxy.as_ref().filter(|through| through.absolute_form);
         let uri = if facts.protocol == Protocol::H2 || through.is_some() {
             let mut parts = http::uri::Parts::default();
             parts.scheme = Some(if request.url.scheme() == "https" { Scheme::HTTPS } else { Scheme::HTTP });
             let parsed = Authority::from_str(authority);
-            parts.authority = Some(parsed.map_err(|error| refused(format!("the URL's host cannot be sent: {error}")))?);
+            parts.authority =
+                Some(parsed.map_err(|error| refused(format!("the URL's host cannot be sent: {error}")))?);
             parts.path_and_query = Some(path);
             Uri::from_parts(parts).map_err(|error| refused(error.to_string()))?
         } else {

@@ -94,19 +94,19 @@ impl Pool {
         }
     }
 
-    /// Takes back a connection whose response has ended well.
-    pub(crate) async fn give_back(self: &Arc<Self>, origin: &Arc<str>, mut connection: Box<H1>) {
-        let young = connection.facts.born.elapsed() < self.options.lifetime;
-        if young && self.options.idle_per_origin_max > 0 && connection.is_fit().await {
-            let mut dropped = Dropped::default();
-            let mut state = self.lock();
-            let place = state.next_place(origin);
-            let waiting = state.origins.entry(Arc::clone(origin)).or_default();
-            waiting.h1.push((place, Instant::now(), connection));
-            state.trim(origin, &self.options, &mut dropped);
-            self.sweep_from_now_on(&mut state);
-            drop(state);
+    /// Takes back a connection that is fit for another request.
+    pub(crate) fn give_back(self: &Arc<Self>, origin: &Arc<str>, connection: Box<H1>) {
+        if self.options.idle_per_origin_max == 0 || connection.facts.born.elapsed() >= self.options.lifetime {
+            return;
         }
+        let mut dropped = Dropped::default();
+        let mut state = self.lock();
+        let place = state.next_place(origin);
+        let waiting = state.origins.entry(Arc::clone(origin)).or_default();
+        waiting.h1.push((place, Instant::now(), connection));
+        state.trim(origin, &self.options, &mut dropped);
+        self.sweep_from_now_on(&mut state);
+        drop(state);
     }
 
     /// Lets others use a connection of HTTP/2 too.
@@ -116,10 +116,6 @@ impl Pool {
         }
         let mut dropped = Dropped::default();
         let mut state = self.lock();
-        let known = state.origins.get(origin);
-        if known.is_some_and(|waiting| waiting.h2.iter().any(|(_, known)| known.is_same(&connection))) {
-            return;
-        }
         let place = state.next_place(origin);
         state.origins.entry(Arc::clone(origin)).or_default().h2.push((place, connection));
         state.trim(origin, &self.options, &mut dropped);
@@ -173,7 +169,8 @@ impl State {
     fn take(&mut self, origin: &str, options: &PoolOptions, dropped: &mut Dropped) -> Option<Connection> {
         self.expire(origin, options, dropped);
         let waiting = self.origins.get_mut(origin)?;
-        let free = waiting.h2.iter().find(|(_, connection)| connection.streams() < options.streams_max.max(1));
+        let free =
+            waiting.h2.iter().find(|(_, connection)| connection.streams() < options.streams_max.max(1));
         if let Some((_, connection)) = free {
             return Some(Connection::H2(connection.stream()));
         }
@@ -223,8 +220,12 @@ impl State {
     fn drop_at(&mut self, place: u64, dropped: &mut Dropped) {
         let Some(origin) = self.order.remove(&place) else { return };
         if let Some(waiting) = self.origins.get_mut(&origin) {
-            dropped.h1.extend(waiting.h1.extract_if(.., |(at, ..)| *at == place).map(|(.., connection)| connection));
-            dropped.h2.extend(waiting.h2.extract_if(.., |(at, _)| *at == place).map(|(_, connection)| connection));
+            dropped.h1.extend(
+                waiting.h1.extract_if(.., |(at, ..)| *at == place).map(|(.., connection)| connection),
+            );
+            dropped
+                .h2
+                .extend(waiting.h2.extract_if(.., |(at, _)| *at == place).map(|(_, connection)| connection));
         }
         self.forget_if_empty(&origin);
     }

@@ -19,6 +19,7 @@ use url::Url;
 pub use remembered::RobotsStanding;
 use remembered::{read_note, write_note};
 
+use crate::deadline::FAR;
 use crate::decode::DecodeFault;
 use crate::fetch_error::{FetchError, FetchErrorKind};
 use crate::fetched::{Fetched, Redirect, Truncated};
@@ -39,6 +40,8 @@ pub struct RobotsOptions {
     pub failure_wait: Duration,
     /// The longest such wait. Defaults to 4 h.
     pub failure_wait_max: Duration,
+    /// How long it may take altogether, redirects included. Defaults to 60 s.
+    pub timeout: Duration,
     /// How many redirects are followed. Defaults to 5.
     pub redirects_max: u32,
     /// How many bytes of a file are read. Defaults to 500 KiB.
@@ -60,6 +63,7 @@ impl Default for RobotsOptions {
             lifetime: LIFETIME_MAX,
             failure_wait: Duration::from_secs(60),
             failure_wait_max: Duration::from_secs(4 * 3600),
+            timeout: Duration::from_secs(60),
             redirects_max: 5,
             bytes_max: ROBOTS_BYTES_MAX,
             hosts_max: 20_000,
@@ -178,7 +182,8 @@ impl RobotsCache {
     pub async fn of(&self, now: Timestamp, url: &Url) -> (Arc<RobotsFile>, RobotsSource) {
         let inner = &*self.0;
         let Some(origin) = Origin::of(url) else {
-            let known = Known { standing: RobotsStanding::Unreachable, fetched: now, until: now, failures: 0 };
+            let known =
+                Known { standing: RobotsStanding::Unreachable, fetched: now, until: now, failures: 0 };
             let file = RobotsFile::new(&inner.options.agents, Robots::disallow_all(), known);
             return (Arc::new(file), RobotsSource::Memory);
         };
@@ -317,10 +322,8 @@ fn understood(fetched: &Fetched) -> (Robots, RobotsStanding) {
                 fetched.truncated,
                 None | Some(Truncated::DecodedBytes | Truncated::EncodedBytes | Truncated::Ratio)
             );
-            let unreadable = !matches!(
-                fetched.decode_fault,
-                None | Some(DecodeFault::NotEncoded | DecodeFault::Surplus)
-            );
+            let unreadable =
+                !matches!(fetched.decode_fault, None | Some(DecodeFault::NotEncoded | DecodeFault::Surplus));
             // Rules that were not read might have been the ones that forbid.
             if cut || unreadable {
                 return unreachable;
@@ -340,6 +343,17 @@ impl Fetcher {
         next.set_path("/robots.txt");
         next.set_query(None);
         next.set_fragment(None);
+        let asked = next.clone();
+        let time = options.timeout.min(FAR);
+        tokio::time::timeout(time, self.follow_robots(next, options)).await.unwrap_or_else(|_| {
+            let mut fetched = Fetched::new(asked);
+            let detail = format!("no robots.txt within {time:?}");
+            fetched.error = Some(FetchError::new(FetchErrorKind::TotalTimeout, detail));
+            fetched
+        })
+    }
+
+    async fn follow_robots(&self, mut next: Url, options: &RobotsOptions) -> Fetched {
         let mut hops = 0;
         loop {
             let mut request = FetchRequest::get(next);
@@ -353,12 +367,14 @@ impl Fetcher {
                     hops += 1;
                     continue;
                 }
-                Some(Redirect::To(_)) => {
-                    FetchError::new(FetchErrorKind::Redirects, format!("more than {} redirects", options.redirects_max))
-                }
-                Some(Redirect::Refused(scheme)) => {
-                    FetchError::new(FetchErrorKind::RedirectRefused, format!("a redirect to a `{scheme}:` URL"))
-                }
+                Some(Redirect::To(_)) => FetchError::new(
+                    FetchErrorKind::Redirects,
+                    format!("more than {} redirects", options.redirects_max),
+                ),
+                Some(Redirect::Refused(scheme)) => FetchError::new(
+                    FetchErrorKind::RedirectRefused,
+                    format!("a redirect to a `{scheme}:` URL"),
+                ),
                 Some(Redirect::Nowhere) => {
                     FetchError::new(FetchErrorKind::RedirectRefused, "a redirect without a URL")
                 }

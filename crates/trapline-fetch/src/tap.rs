@@ -165,7 +165,10 @@ impl SharedTape {
 
     fn may_read(&self) -> io::Result<()> {
         let mut tape = self.lock();
-        if tape.listening && !tape.head_ended && tape.received >= tape.head_bytes_max as u64 && tape.head_bytes_max > 0
+        if tape.listening
+            && !tape.head_ended
+            && tape.received >= tape.head_bytes_max as u64
+            && tape.head_bytes_max > 0
         {
             tape.head_too_long = true;
             return Err(io::Error::other("the head of the response is too long"));

@@ -4,11 +4,12 @@
 //! robots.txt only if told to; it decides nothing itself.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::Args;
+use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Value, json};
 use trapline_core::{Timestamp, parse_duration, parse_url};
 use trapline_fetch::{
@@ -94,6 +95,7 @@ pub(crate) fn run(args: &FetchArgs) -> ExitCode {
 
 fn fetch_all(args: &FetchArgs) -> Result<Ended, String> {
     let options = options(args)?;
+    let headers = headers(args)?;
     for warning in options.warnings() {
         complain(&format!("trapline fetch: {warning}"));
     }
@@ -113,7 +115,7 @@ fn fetch_all(args: &FetchArgs) -> Result<Ended, String> {
             if facts.is_closed() {
                 break;
             }
-            ended = ended.and(fetch_one(args, url, &fetcher, robots.as_ref(), &mut facts).await?);
+            ended = ended.and(fetch_one(args, &headers, url, &fetcher, robots.as_ref(), &mut facts).await?);
         }
         facts.finish().map(|()| ended)
     })
@@ -144,8 +146,21 @@ fn options(args: &FetchArgs) -> Result<FetchOptions, String> {
     Ok(options)
 }
 
+fn headers(args: &FetchArgs) -> Result<HeaderMap, String> {
+    let mut headers = HeaderMap::new();
+    for header in &args.header {
+        let bad = || format!("`{header}` is no header: write `Name: value`");
+        let (name, value) = header.split_once(':').ok_or_else(bad)?;
+        let name = name.trim().parse::<HeaderName>().map_err(|_| bad())?;
+        let value = value.trim().parse::<HeaderValue>().map_err(|_| bad())?;
+        headers.append(name, value);
+    }
+    Ok(headers)
+}
+
 async fn fetch_one(
     args: &FetchArgs,
+    headers: &HeaderMap,
     url: &str,
     fetcher: &Fetcher,
     robots: Option<&RobotsCache>,
@@ -174,13 +189,7 @@ async fn fetch_one(
         }
     }
     let mut request = FetchRequest::get(parsed);
-    for header in &args.header {
-        let bad = || format!("`{header}` is no header: write `Name: value`");
-        let (name, value) = header.split_once(':').ok_or_else(bad)?;
-        let name = name.trim().parse::<http::HeaderName>().map_err(|_| bad())?;
-        let value = value.trim().parse::<http::HeaderValue>().map_err(|_| bad())?;
-        request.headers.append(name, value);
-    }
+    request.headers.clone_from(headers);
     let fetched = fetcher.fetch(&request).await;
     facts.tell(&row(url, &fetched));
     if let Some(file) = &args.body {
@@ -189,7 +198,7 @@ async fn fetch_one(
     Ok(if fetched.error.is_none() { Ended::Well } else { Ended::WithComplaints })
 }
 
-fn write_body(file: &PathBuf, fetched: &Fetched) -> Result<(), String> {
+fn write_body(file: &Path, fetched: &Fetched) -> Result<(), String> {
     if file.as_os_str() != "-" {
         return std::fs::write(file, &fetched.body)
             .map_err(|error| format!("cannot write the body to {}: {error}", file.display()));

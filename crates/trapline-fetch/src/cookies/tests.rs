@@ -138,7 +138,8 @@ fn what_is_set_again_replaces_and_keeps_its_place() {
 
 #[test]
 fn the_jar_has_bounds() {
-    let small = CookieOptions { per_domain_max: 2, total_max: 3, cookie_bytes_max: 10, ..CookieOptions::default() };
+    let small =
+        CookieOptions { per_domain_max: 2, total_max: 3, cookie_bytes_max: 10, ..CookieOptions::default() };
     let jar = Try::new(small);
     jar.set("http://a.example/", "a=1").set("http://a.example/", "b=2").set("http://a.example/", "c=3");
     jar.sends("http://a.example/", "b=2; c=3");

@@ -10,15 +10,16 @@ use crate::head::Headers;
 
 /// "Hello, hello, hello!" in Brotli.
 const BROTLI_HELLO: &[u8] = &[
-    0x8b, 0x09, 0x80, 0x48, 0x65, 0x6c, 0x6c, 0x6f, 0x2c, 0x20, 0x68, 0x65, 0x6c, 0x6c, 0x6f, 0x2c, 0x20, 0x68, 0x65, 0x6c,
-    0x6c, 0x6f, 0x21, 0x03,
+    0x8b, 0x09, 0x80, 0x48, 0x65, 0x6c, 0x6c, 0x6f, 0x2c, 0x20, 0x68, 0x65, 0x6c, 0x6c, 0x6f, 0x2c, 0x20,
+    0x68, 0x65, 0x6c, 0x6c, 0x6f, 0x21, 0x03,
 ];
 
 /// 64 MiB of zeros in Brotli.
 const BROTLI_BOMB: &[u8] = &[
-    0xcf, 0xff, 0xff, 0x7f, 0xf8, 0x27, 0x00, 0xe2, 0xb1, 0x40, 0x20, 0xf7, 0xfe, 0x9f, 0xff, 0xff, 0xff, 0xf0, 0x4f, 0x00,
-    0xc4, 0x61, 0x01, 0x80, 0xee, 0xfd, 0x3f, 0xff, 0xff, 0xff, 0xe1, 0x9f, 0x00, 0x88, 0xc3, 0x22, 0x00, 0xdd, 0xfb, 0xff,
-    0xfc, 0xff, 0xff, 0xc7, 0x3f, 0x01, 0x10, 0x87, 0x05, 0x00, 0xba, 0xf7, 0xff,
+    0xcf, 0xff, 0xff, 0x7f, 0xf8, 0x27, 0x00, 0xe2, 0xb1, 0x40, 0x20, 0xf7, 0xfe, 0x9f, 0xff, 0xff, 0xff,
+    0xf0, 0x4f, 0x00, 0xc4, 0x61, 0x01, 0x80, 0xee, 0xfd, 0x3f, 0xff, 0xff, 0xff, 0xe1, 0x9f, 0x00, 0x88,
+    0xc3, 0x22, 0x00, 0xdd, 0xfb, 0xff, 0xfc, 0xff, 0xff, 0xc7, 0x3f, 0x01, 0x10, 0x87, 0x05, 0x00, 0xba,
+    0xf7, 0xff,
 ];
 
 fn caps() -> DecodeCaps {
@@ -153,7 +154,12 @@ fn what_ends_early_or_breaks_is_kept_as_far_as_it_came() {
     let decoded = decode_in("zstd", &zstd(&prose(900_000))[..80_000], 1000);
     assert_eq!(decoded.fault, Some(DecodeFault::Unfinished));
     assert!(decoded.body.len() > 128 << 10, "what is in the window comes out: {}", decoded.body.len());
-    check("br", &BROTLI_HELLO[..8], &decode_in("br", &BROTLI_HELLO[..8], 1).body, Some(DecodeFault::Unfinished));
+    check(
+        "br",
+        &BROTLI_HELLO[..8],
+        &decode_in("br", &BROTLI_HELLO[..8], 1).body,
+        Some(DecodeFault::Unfinished),
+    );
     check("br", &[BROTLI_HELLO, b"x"].concat(), b"Hello, hello, hello!", Some(DecodeFault::Surplus));
     check("br", b"<html>", &decode_in("br", b"<html>", 6).body, decode_in("br", b"<html>", 6).fault);
 }
@@ -170,7 +176,13 @@ fn bombs_end_at_the_cap() {
         }
         frame
     };
-    for (text, bomb) in [("gzip", gzip(&zeros)), ("deflate", zlib(&zeros)), ("zstd", rle), ("br", BROTLI_BOMB.to_vec()), ("gzip, gzip", gzip(&gzip(&zeros)))] {
+    for (text, bomb) in [
+        ("gzip", gzip(&zeros)),
+        ("deflate", zlib(&zeros)),
+        ("zstd", rle),
+        ("br", BROTLI_BOMB.to_vec()),
+        ("gzip, gzip", gzip(&gzip(&zeros))),
+    ] {
         let decoded = decode_in(text, &bomb, 1 << 20);
         assert!(decoded.truncated.is_some(), "{text}");
         assert!(decoded.body.len() <= 1 << 20, "{text}: {}", decoded.body.len());
@@ -203,7 +215,12 @@ fn noise_after_a_good_beginning_does_no_harm() {
         (0..bytes).map(|_| step(&mut state)).collect()
     };
     let good = prose(5_000);
-    let wholes = [("gzip", gzip(&good)), ("deflate", zlib(&good)), ("zstd", zstd(&good)), ("br", BROTLI_HELLO.to_vec())];
+    let wholes = [
+        ("gzip", gzip(&good)),
+        ("deflate", zlib(&good)),
+        ("zstd", zstd(&good)),
+        ("br", BROTLI_HELLO.to_vec()),
+    ];
     for round in 0..400 {
         let (text, whole) = &wholes[round % wholes.len()];
         let cut = noise(2).iter().fold(0, |sum, byte| sum * 256 + usize::from(*byte)) % whole.len();

@@ -16,20 +16,23 @@ use trapline_frontier::{PageRecord, Visit};
 
 use crate::door::Server;
 use crate::web::{
-    Certificate, Step, answering, encrypted, fetcher, healthy, leading_to, ok, options, page, read_head, request,
-    response, scripted, send, text,
+    Certificate, Step, answering, encrypted, fetcher, healthy, leading_to, ok, options, page, read_head,
+    request, response, scripted, send, text,
 };
 
 #[tokio::test]
 async fn a_page_is_fetched_and_all_about_it_recorded() {
-    let server = answering(|_| ok("Content-Type: text/html; charset=UTF-8\r\nX-A: 1\r\nx-a:  2\r\n", "<p>hello")).await;
+    let server =
+        answering(|_| ok("Content-Type: text/html; charset=UTF-8\r\nX-A: 1\r\nx-a:  2\r\n", "<p>hello"))
+            .await;
     let fetched = fetcher().fetch(&page(&server, "/a?b#c")).await;
     assert_eq!(fetched.error, None);
     assert_eq!((fetched.status, text(&fetched)), (Some(200), "<p>hello"));
     assert_eq!(fetched.address, Some(server.address));
     assert_eq!(fetched.protocol, Some(Protocol::H1));
     assert_eq!(fetched.charset.as_deref(), Some("utf-8"));
-    let names: Vec<_> = fetched.headers.iter().map(|header| (header.name.as_str(), header.text().into_owned())).collect();
+    let names: Vec<_> =
+        fetched.headers.iter().map(|header| (header.name.as_str(), header.text().into_owned())).collect();
     assert_eq!(names[2..], [("X-A", "1".to_owned()), ("x-a", "2".to_owned())]);
     assert_eq!((fetched.sizes.encoded_bytes, fetched.sizes.decoded_bytes), (8, 8));
     assert_eq!(fetched.sizes.header_bytes, 95);
@@ -138,7 +141,10 @@ async fn after_anything_odd_a_connection_is_not_used_again() {
 async fn raw_bytes_are_kept_as_they_came() {
     let head = "HTTP/1.1 200 Fine\r\nTransfer-Encoding: chunked\r\nX-Odd:   spaced  \r\n\r\n";
     let body = "5;ext=1\r\nhello\r\n0\r\nTrailer: x\r\n\r\n";
-    let server = answering(move |_| format!("HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n{head}{body}").into_bytes()).await;
+    let server = answering(move |_| {
+        format!("HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n{head}{body}").into_bytes()
+    })
+    .await;
     let mut options = options();
     options.keep_raw = true;
     let fetcher = Fetcher::new(options).unwrap();
@@ -187,7 +193,12 @@ async fn requests_carry_the_usual_headers_and_those_that_were_asked_for() {
     other.headers.insert(header::ACCEPT, HeaderValue::from_static("text/plain"));
     let fetched = fetcher.fetch(&other).await;
     let sent = text(&fetched);
-    for line in ["host: www.b.example\r\n", "user-agent: other/2\r\n", "accept-language: de\r\n", "accept: text/plain\r\n"] {
+    for line in [
+        "host: www.b.example\r\n",
+        "user-agent: other/2\r\n",
+        "accept-language: de\r\n",
+        "accept: text/plain\r\n",
+    ] {
         assert!(sent.contains(line), "{line:?} is missing in {sent}");
     }
     assert!(!sent.contains("cookie") && !sent.contains("authorization"), "{sent}");
@@ -200,9 +211,16 @@ async fn credentials_go_to_their_origin_and_nowhere_else() {
     let origin = trapline_core::parse_url("http://a.example/ignored", None).unwrap();
     options.credentials = vec![OriginCredentials { origin, credentials: Credentials::new("me", "secret") }];
     let fetcher = Fetcher::new(options).unwrap();
-    let sent = async |url: &str| text(&fetcher.fetch(&request(url)).await).contains("authorization: Basic bWU6c2VjcmV0");
+    let sent = async |url: &str| {
+        text(&fetcher.fetch(&request(url)).await).contains("authorization: Basic bWU6c2VjcmV0")
+    };
     assert!(sent("http://a.example/").await);
-    for other in ["http://a.example:8080/", "http://www.a.example/", "http://b.example/", "http://a.example.b.example/"] {
+    for other in [
+        "http://a.example:8080/",
+        "http://www.a.example/",
+        "http://b.example/",
+        "http://a.example.b.example/",
+    ] {
         assert!(!sent(other).await, "{other}");
     }
 }
@@ -216,7 +234,10 @@ async fn credentials_that_would_go_everywhere_are_refused() {
     }
     let mut options = options();
     options.user_agent = "a\nb".to_owned();
-    assert_eq!(Fetcher::new(options).err().unwrap().to_string(), "`a\nb` cannot be sent as a user agent: use visible ASCII");
+    assert_eq!(
+        Fetcher::new(options).err().unwrap().to_string(),
+        "`a\nb` cannot be sent as a user agent: use visible ASCII"
+    );
 }
 
 #[tokio::test]
@@ -254,7 +275,11 @@ async fn lenient_tls_is_recorded_and_tells_nobody_who_we_are() {
     let fetched = Fetcher::new(options).unwrap().fetch(&with_secret).await;
     assert_eq!(fetched.status, Some(200), "{:?}", fetched.error);
     assert!(fetched.lenient_tls());
-    assert!(!text(&fetched).contains("authorization") && !text(&fetched).contains("cookie"), "{}", text(&fetched));
+    assert!(
+        !text(&fetched).contains("authorization") && !text(&fetched).contains("cookie"),
+        "{}",
+        text(&fetched)
+    );
 }
 
 #[tokio::test]
@@ -279,7 +304,8 @@ async fn a_page_that_has_not_changed_is_a_result_of_its_own() {
 
 #[tokio::test]
 async fn redirects_are_returned_and_not_followed() {
-    let server = answering(|_| response("302 Found", "Location: http://169.254.169.254/latest/\r\n", "")).await;
+    let server =
+        answering(|_| response("302 Found", "Location: http://169.254.169.254/latest/\r\n", "")).await;
     let fetcher = fetcher();
     let fetched = fetcher.fetch(&page(&server, "/")).await;
     let Some(Redirect::To(target)) = &fetched.redirect else { panic!("{:?}", fetched.redirect) };
@@ -294,7 +320,9 @@ async fn redirects_are_returned_and_not_followed() {
 #[tokio::test]
 async fn what_is_no_web_page_is_refused_before_anything_is_sent() {
     let fetcher = fetcher();
-    for url in ["file:///etc/passwd", "ftp://a.example/", "data:text/html,x", "gopher://a.example/", "about:blank"] {
+    for url in
+        ["file:///etc/passwd", "ftp://a.example/", "data:text/html,x", "gopher://a.example/", "about:blank"]
+    {
         let fetched = fetcher.fetch(&request(url)).await;
         assert_eq!(fetched.error_kind().unwrap().as_str(), "scheme_refused", "{url}");
     }
@@ -324,8 +352,11 @@ async fn requests_to_one_address_keep_their_distance() {
     })
     .await;
     let mut options = leading_to(options(), &server);
-    options.address_pace =
-        AddressPaceOptions { concurrency_max: 2, gap_min: Duration::from_millis(30), ..AddressPaceOptions::default() };
+    options.address_pace = AddressPaceOptions {
+        concurrency_max: 2,
+        gap_min: Duration::from_millis(30),
+        ..AddressPaceOptions::default()
+    };
     let fetcher = Fetcher::new(options.clone()).unwrap();
     let started = Instant::now();
     let all = (0..8).map(|number| {
@@ -373,7 +404,10 @@ async fn all_fetches_together_keep_to_the_bandwidth() {
 async fn http_2_is_spoken_where_it_is_offered_and_one_connection_carries_many() {
     let certificate = Certificate::new(&["a.example", "b.example"]);
     let server = crate::floods::h2_server(&certificate, |head| {
-        (http::Response::builder().header("x-a", "1").header("content-type", "text/plain"), format!("{} {}", head.method(), head.uri().path()))
+        (
+            http::Response::builder().header("x-a", "1").header("content-type", "text/plain"),
+            format!("{} {}", head.method(), head.uri().path()),
+        )
     })
     .await;
     let mut options = leading_to(options(), &server);
@@ -381,7 +415,12 @@ async fn http_2_is_spoken_where_it_is_offered_and_one_connection_carries_many() 
     options.keep_raw = true;
     let fetcher = Fetcher::new(options.clone()).unwrap();
     let first = fetcher.fetch(&request("https://a.example/0")).await;
-    assert_eq!((first.status, first.protocol, text(&first)), (Some(200), Some(Protocol::H2), "GET /0"), "{:?}", first.error);
+    assert_eq!(
+        (first.status, first.protocol, text(&first)),
+        (Some(200), Some(Protocol::H2), "GET /0"),
+        "{:?}",
+        first.error
+    );
     assert!(first.tls.as_ref().unwrap().verified);
     let raw = first.raw.as_ref().unwrap();
     assert_eq!((raw.exact, raw.body.as_ref()), (false, b"GET /0".as_slice()));

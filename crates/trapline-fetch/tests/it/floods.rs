@@ -83,42 +83,112 @@ struct Flood {
 }
 
 fn floods() -> Vec<Flood> {
-    let flood = |name, once: Vec<u8>, again_and_again: Vec<u8>, expected| Flood { name, once, again_and_again, expected };
+    let flood = |name, once: Vec<u8>, again_and_again: Vec<u8>, expected| Flood {
+        name,
+        once,
+        again_and_again,
+        expected,
+    };
     let head = frame(HEADERS, END_HEADERS, 1, STATUS_200);
     let nothing = Vec::new;
     vec![
         flood("silence", nothing(), nothing(), &["first_byte_timeout"]),
         flood("silence after the head", head.clone(), nothing(), &["200 truncated=idle_time"]),
-        flood("pings", nothing(), frame(PING, 0, 0, &[0; 8]), &["h2_flood", "h2_protocol", "first_byte_timeout", "reset"]),
-        flood("settings", nothing(), frame(SETTINGS, 0, 0, &[0, 3, 0, 0, 0, 9]), &["h2_flood", "h2_protocol", "first_byte_timeout", "reset"]),
-        flood("empty data", head.clone(), frame(DATA, 0, 1, b""), &["200 truncated=stream", "200 truncated=idle_time"]),
-        flood("data that is all padding", head.clone(), frame(DATA, 8, 1, &[255; 256]), &["200 truncated=stream", "200 truncated=idle_time"]),
-        flood("a body without end", head.clone(), frame(DATA, 0, 1, &[b'x'; 16_000]), &["200 truncated=encoded_bytes", "200 truncated=stream"]),
+        flood(
+            "pings",
+            nothing(),
+            frame(PING, 0, 0, &[0; 8]),
+            &["h2_flood", "h2_protocol", "first_byte_timeout", "reset"],
+        ),
+        flood(
+            "settings",
+            nothing(),
+            frame(SETTINGS, 0, 0, &[0, 3, 0, 0, 0, 9]),
+            &["h2_flood", "h2_protocol", "first_byte_timeout", "reset"],
+        ),
+        flood(
+            "empty data",
+            head.clone(),
+            frame(DATA, 0, 1, b""),
+            &["200 truncated=stream", "200 truncated=idle_time"],
+        ),
+        flood(
+            "data that is all padding",
+            head.clone(),
+            frame(DATA, 8, 1, &[255; 256]),
+            &["200 truncated=stream", "200 truncated=idle_time"],
+        ),
+        flood(
+            "a body without end",
+            head.clone(),
+            frame(DATA, 0, 1, &[b'x'; 16_000]),
+            &["200 truncated=encoded_bytes", "200 truncated=stream"],
+        ),
         flood(
             "continuations",
             frame(HEADERS, 0, 1, STATUS_200),
             frame(CONTINUATION, 0, 1, &header("x-a", 1000)),
             &["h2_protocol", "h2_flood"],
         ),
-        flood("empty continuations", frame(HEADERS, 0, 1, STATUS_200), frame(CONTINUATION, 0, 1, b""), &["h2_protocol", "h2_flood"]),
+        flood(
+            "empty continuations",
+            frame(HEADERS, 0, 1, STATUS_200),
+            frame(CONTINUATION, 0, 1, b""),
+            &["h2_protocol", "h2_flood"],
+        ),
         flood(
             "a head that is too long",
             frame(HEADERS, END_HEADERS, 1, &[STATUS_200, &header("x-a", 9000).repeat(1)].concat()),
             nothing(),
             &["200 truncated=idle_time"],
         ),
-        flood("trailers without end", head.clone(), frame(HEADERS, END_HEADERS, 1, &header("x-a", 1000)), &["200 truncated=stream"]),
-        flood("informational heads", nothing(), frame(HEADERS, END_HEADERS, 1, STATUS_100), &["h2_flood", "h2_protocol", "first_byte_timeout"]),
+        flood(
+            "trailers without end",
+            head.clone(),
+            frame(HEADERS, END_HEADERS, 1, &header("x-a", 1000)),
+            &["200 truncated=stream"],
+        ),
+        flood(
+            "informational heads",
+            nothing(),
+            frame(HEADERS, END_HEADERS, 1, STATUS_100),
+            &["h2_flood", "h2_protocol", "first_byte_timeout"],
+        ),
         flood("a reset", frame(RST_STREAM, 0, 1, &[0, 0, 0, 2]), nothing(), &["h2_protocol"]),
         flood("a refusal", frame(RST_STREAM, 0, 1, &[0, 0, 0, 7]), nothing(), &["h2_refused"]),
         flood("resets", nothing(), frame(RST_STREAM, 0, 1, &[0, 0, 0, 8]), &["h2_protocol"]),
-        flood("a reset within the body", [head.clone(), frame(DATA, 0, 1, b"abc"), frame(RST_STREAM, 0, 1, &[0, 0, 0, 2])].concat(), nothing(), &["200 truncated=stream"]),
-        flood("window updates", nothing(), frame(WINDOW_UPDATE, 0, 0, &[0, 0, 0, 1]), &["h2_flood", "h2_protocol", "first_byte_timeout", "reset"]),
-        flood("a window beyond all", frame(WINDOW_UPDATE, 0, 0, &[0x7f, 0xff, 0xff, 0xff]), nothing(), &["h2_protocol"]),
-        flood("a promise", frame(PUSH_PROMISE, END_HEADERS, 1, &[0, 0, 0, 2, 0x88]), nothing(), &["h2_protocol"]),
+        flood(
+            "a reset within the body",
+            [head.clone(), frame(DATA, 0, 1, b"abc"), frame(RST_STREAM, 0, 1, &[0, 0, 0, 2])].concat(),
+            nothing(),
+            &["200 truncated=stream"],
+        ),
+        flood(
+            "window updates",
+            nothing(),
+            frame(WINDOW_UPDATE, 0, 0, &[0, 0, 0, 1]),
+            &["h2_flood", "h2_protocol", "first_byte_timeout", "reset"],
+        ),
+        flood(
+            "a window beyond all",
+            frame(WINDOW_UPDATE, 0, 0, &[0x7f, 0xff, 0xff, 0xff]),
+            nothing(),
+            &["h2_protocol"],
+        ),
+        flood(
+            "a promise",
+            frame(PUSH_PROMISE, END_HEADERS, 1, &[0, 0, 0, 2, 0x88]),
+            nothing(),
+            &["h2_protocol"],
+        ),
         flood("goodbye", frame(GOAWAY, 0, 0, &[0; 8]), nothing(), &["closed", "h2_refused", "h2_protocol"]),
         flood("no frames", b"HTTP/1.1 400 Bad Request\r\n\r\n".repeat(99), nothing(), &["h2_protocol"]),
-        flood("a head without status", frame(HEADERS, END_HEADERS | END_STREAM, 1, &[]), nothing(), &["h2_protocol"]),
+        flood(
+            "a head without status",
+            frame(HEADERS, END_HEADERS | END_STREAM, 1, &[]),
+            nothing(),
+            &["h2_protocol"],
+        ),
     ]
 }
 

@@ -15,9 +15,10 @@ use crate::web::{Step, answering, healthy, ok, options, page, response, scripted
 
 /// 64 MiB of zeros in Brotli.
 pub(crate) const BROTLI_BOMB: &[u8] = &[
-    0xcf, 0xff, 0xff, 0x7f, 0xf8, 0x27, 0x00, 0xe2, 0xb1, 0x40, 0x20, 0xf7, 0xfe, 0x9f, 0xff, 0xff, 0xff, 0xf0, 0x4f, 0x00,
-    0xc4, 0x61, 0x01, 0x80, 0xee, 0xfd, 0x3f, 0xff, 0xff, 0xff, 0xe1, 0x9f, 0x00, 0x88, 0xc3, 0x22, 0x00, 0xdd, 0xfb, 0xff,
-    0xfc, 0xff, 0xff, 0xc7, 0x3f, 0x01, 0x10, 0x87, 0x05, 0x00, 0xba, 0xf7, 0xff,
+    0xcf, 0xff, 0xff, 0x7f, 0xf8, 0x27, 0x00, 0xe2, 0xb1, 0x40, 0x20, 0xf7, 0xfe, 0x9f, 0xff, 0xff, 0xff,
+    0xf0, 0x4f, 0x00, 0xc4, 0x61, 0x01, 0x80, 0xee, 0xfd, 0x3f, 0xff, 0xff, 0xff, 0xe1, 0x9f, 0x00, 0x88,
+    0xc3, 0x22, 0x00, 0xdd, 0xfb, 0xff, 0xfc, 0xff, 0xff, 0xc7, 0x3f, 0x01, 0x10, 0x87, 0x05, 0x00, 0xba,
+    0xf7, 0xff,
 ];
 
 pub(crate) fn gzip(body: &[u8]) -> Vec<u8> {
@@ -58,7 +59,8 @@ fn cases() -> Vec<Case> {
     use Step::{Drip, Endless, Hold, Read, Reset};
     let slow = Duration::from_millis(90);
     let endless = |text: &str| Endless(text.repeat(100).into_bytes());
-    let encoded = |coding: &str, body: &[u8]| vec![Read, send(ok(&format!("Content-Encoding: {coding}\r\n"), body))];
+    let encoded =
+        |coding: &str, body: &[u8]| vec![Read, send(ok(&format!("Content-Encoding: {coding}\r\n"), body))];
     let zeros = vec![0; 32 << 20];
     vec![
         // Silence and resets at every stage.
@@ -69,65 +71,206 @@ fn cases() -> Vec<Case> {
         ("close after the request", vec![Read], "closed"),
         ("silence within the status line", vec![Read, send("HTTP/1.1 20"), Hold], "first_byte_timeout"),
         ("close within the status line", vec![Read, send("HTTP/1.1 20")], "closed"),
-        ("silence within the head", vec![Read, send("HTTP/1.1 200 OK\r\nA: b\r\n"), Hold], "first_byte_timeout"),
+        (
+            "silence within the head",
+            vec![Read, send("HTTP/1.1 200 OK\r\nA: b\r\n"), Hold],
+            "first_byte_timeout",
+        ),
         ("reset within the head", vec![Read, send("HTTP/1.1 200 OK\r\nA: b\r\n"), Reset], "reset"),
         ("close within the head", vec![Read, send("HTTP/1.1 200 OK\r\nA: b\r\n")], "closed"),
-        ("silence after the head", vec![Read, head("Content-Length: 5\r\n"), Hold], "200 truncated=idle_time"),
-        ("silence within the body", vec![Read, head("Content-Length: 5\r\n"), send("abc"), Hold], "200 truncated=idle_time"),
-        ("reset within the body", vec![Read, head("Content-Length: 5\r\n"), send("abc"), Reset], "200 truncated=length"),
-        ("close within the body", vec![Read, head("Content-Length: 5\r\n"), send("abc")], "200 truncated=length"),
-        ("silence within chunks", vec![Read, head("Transfer-Encoding: chunked\r\n"), send("3\r\nabc\r\n"), Hold], "200 truncated=idle_time"),
-        ("close within chunks", vec![Read, head("Transfer-Encoding: chunked\r\n"), send("3\r\nabc\r\n")], "200 truncated=length"),
+        (
+            "silence after the head",
+            vec![Read, head("Content-Length: 5\r\n"), Hold],
+            "200 truncated=idle_time",
+        ),
+        (
+            "silence within the body",
+            vec![Read, head("Content-Length: 5\r\n"), send("abc"), Hold],
+            "200 truncated=idle_time",
+        ),
+        (
+            "reset within the body",
+            vec![Read, head("Content-Length: 5\r\n"), send("abc"), Reset],
+            "200 truncated=length",
+        ),
+        (
+            "close within the body",
+            vec![Read, head("Content-Length: 5\r\n"), send("abc")],
+            "200 truncated=length",
+        ),
+        (
+            "silence within chunks",
+            vec![Read, head("Transfer-Encoding: chunked\r\n"), send("3\r\nabc\r\n"), Hold],
+            "200 truncated=idle_time",
+        ),
+        (
+            "close within chunks",
+            vec![Read, head("Transfer-Encoding: chunked\r\n"), send("3\r\nabc\r\n")],
+            "200 truncated=length",
+        ),
         // Slow.
-        ("a head byte by byte", vec![Read, Drip(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n".repeat(9), slow)], "first_byte_timeout"),
-        ("a body byte by byte", vec![Read, head("Content-Length: 999\r\n"), Drip(vec![b'x'; 999], slow)], "200 truncated=rate"),
-        ("chunks byte by byte", vec![Read, head("Transfer-Encoding: chunked\r\n"), Drip(b"1\r\nx\r\n".repeat(99), slow / 3)], "200 truncated=rate"),
-        ("chunks without end and without bytes", vec![Read, head("Transfer-Encoding: chunked\r\n"), send("1;"), Endless(b"extension".to_vec())], "200 truncated=chunks|200 truncated=idle_time"),
+        (
+            "a head byte by byte",
+            vec![Read, Drip(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n".repeat(9), slow)],
+            "first_byte_timeout",
+        ),
+        (
+            "a body byte by byte",
+            vec![Read, head("Content-Length: 999\r\n"), Drip(vec![b'x'; 999], slow)],
+            "200 truncated=rate",
+        ),
+        (
+            "chunks byte by byte",
+            vec![Read, head("Transfer-Encoding: chunked\r\n"), Drip(b"1\r\nx\r\n".repeat(99), slow / 3)],
+            "200 truncated=rate",
+        ),
+        (
+            "chunks without end and without bytes",
+            vec![Read, head("Transfer-Encoding: chunked\r\n"), send("1;"), Endless(b"extension".to_vec())],
+            "200 truncated=chunks|200 truncated=idle_time",
+        ),
         // Endless.
         ("a status line without end", vec![Read, send("HTTP/1.1 200 "), endless("OK")], "header_bytes"),
-        ("headers without end", vec![Read, send("HTTP/1.1 200 OK\r\n"), endless("X-Name: value of it\r\n")], "header_count"),
+        (
+            "headers without end",
+            vec![Read, send("HTTP/1.1 200 OK\r\n"), endless("X-Name: value of it\r\n")],
+            "header_count",
+        ),
         ("one header without end", vec![Read, send("HTTP/1.1 200 OK\r\nA: "), endless("b")], "header_bytes"),
-        ("too many headers", vec![Read, send(format!("HTTP/1.1 200 OK\r\n{}\r\n", "A: b\r\n".repeat(101)))], "header_count"),
-        ("a folded header without end", vec![Read, send("HTTP/1.1 200 OK\r\nA: b\r\n"), endless(" c\r\n")], "header_bytes"),
+        (
+            "too many headers",
+            vec![Read, send(format!("HTTP/1.1 200 OK\r\n{}\r\n", "A: b\r\n".repeat(101)))],
+            "header_count",
+        ),
+        (
+            "a folded header without end",
+            vec![Read, send("HTTP/1.1 200 OK\r\nA: b\r\n"), endless(" c\r\n")],
+            "header_bytes",
+        ),
         ("empty lines without end", vec![Read, endless("\r\n")], "header_bytes"),
         ("a body without end", vec![Read, head(""), endless("x")], "200 truncated=encoded_bytes"),
-        ("chunks without end", vec![Read, head("Transfer-Encoding: chunked\r\n"), endless("5\r\nhello\r\n")], "200 truncated=encoded_bytes"),
-        ("trailers without end", vec![Read, head("Transfer-Encoding: chunked\r\n"), send("1\r\nx\r\n0\r\n"), endless("X-Name: value of it\r\n")], "200 truncated=chunks"),
-        ("a body longer than the cap", vec![Read, send(ok("", vec![b'x'; (1 << 20) + 1]))], "200 truncated=encoded_bytes"),
+        (
+            "chunks without end",
+            vec![Read, head("Transfer-Encoding: chunked\r\n"), endless("5\r\nhello\r\n")],
+            "200 truncated=encoded_bytes",
+        ),
+        (
+            "trailers without end",
+            vec![
+                Read,
+                head("Transfer-Encoding: chunked\r\n"),
+                send("1\r\nx\r\n0\r\n"),
+                endless("X-Name: value of it\r\n"),
+            ],
+            "200 truncated=chunks",
+        ),
+        (
+            "a body longer than the cap",
+            vec![Read, send(ok("", vec![b'x'; (1 << 20) + 1]))],
+            "200 truncated=encoded_bytes",
+        ),
         ("a storm of 100", vec![Read, endless("HTTP/1.1 100 Continue\r\n\r\n")], "informational_flood"),
-        ("a storm of 103", vec![Read, endless("HTTP/1.1 103 Early Hints\r\nLink: </style.css>\r\n\r\n")], "informational_flood"),
-        ("eleven times 102", vec![Read, send("HTTP/1.1 102 Processing\r\n\r\n".repeat(11)), send(ok("", "x"))], "informational_flood"),
-        ("slowly more 102", vec![Read, Drip(b"HTTP/1.1 102 Processing\r\n\r\n".repeat(50), Duration::from_millis(3))], "first_byte_timeout"),
+        (
+            "a storm of 103",
+            vec![Read, endless("HTTP/1.1 103 Early Hints\r\nLink: </style.css>\r\n\r\n")],
+            "informational_flood",
+        ),
+        (
+            "eleven times 102",
+            vec![Read, send("HTTP/1.1 102 Processing\r\n\r\n".repeat(11)), send(ok("", "x"))],
+            "informational_flood",
+        ),
+        (
+            "slowly more 102",
+            vec![Read, Drip(b"HTTP/1.1 102 Processing\r\n\r\n".repeat(50), Duration::from_millis(3))],
+            "first_byte_timeout",
+        ),
         // Wrong.
         ("a length that is too short", vec![Read, head("Content-Length: 3\r\n"), send("abcdef")], "200"),
-        ("lengths that differ", vec![Read, head("Content-Length: 3\r\nContent-Length: 5\r\n"), send("abc")], "bad_response"),
+        (
+            "lengths that differ",
+            vec![Read, head("Content-Length: 3\r\nContent-Length: 5\r\n"), send("abc")],
+            "bad_response",
+        ),
         ("a list of lengths", vec![Read, head("Content-Length: 3, 5\r\n"), send("abc")], "bad_response"),
         ("a negative length", vec![Read, head("Content-Length: -1\r\n"), send("abc")], "bad_response"),
-        ("a length beyond all", vec![Read, head("Content-Length: 99999999999999999999999\r\n"), send("abc")], "bad_response"),
-        ("the largest length", vec![Read, head("Content-Length: 18446744073709551615\r\n"), send("abc")], "bad_response"),
-        ("a large length", vec![Read, head("Content-Length: 9223372036854775807\r\n"), send("abc")], "200 truncated=length"),
-        ("chunks and a length", vec![Read, head("Content-Length: 30\r\nTransfer-Encoding: chunked\r\n"), send("1\r\nx\r\n0\r\n\r\n")], "200"),
-        ("chunks that are none", vec![Read, head("Transfer-Encoding: chunked\r\n"), send("hello")], "200 truncated=chunks"),
-        ("a chunk larger than all", vec![Read, head("Transfer-Encoding: chunked\r\n"), send("fffffffffffffffff\r\nx")], "200 truncated=chunks"),
-        ("a chunk that does not end", vec![Read, head("Transfer-Encoding: chunked\r\n"), send("1\r\nxx\r\n0\r\n\r\n")], "200 truncated=chunks"),
+        (
+            "a length beyond all",
+            vec![Read, head("Content-Length: 99999999999999999999999\r\n"), send("abc")],
+            "bad_response",
+        ),
+        (
+            "the largest length",
+            vec![Read, head("Content-Length: 18446744073709551615\r\n"), send("abc")],
+            "bad_response",
+        ),
+        (
+            "a large length",
+            vec![Read, head("Content-Length: 9223372036854775807\r\n"), send("abc")],
+            "200 truncated=length",
+        ),
+        (
+            "chunks and a length",
+            vec![
+                Read,
+                head("Content-Length: 30\r\nTransfer-Encoding: chunked\r\n"),
+                send("1\r\nx\r\n0\r\n\r\n"),
+            ],
+            "200",
+        ),
+        (
+            "chunks that are none",
+            vec![Read, head("Transfer-Encoding: chunked\r\n"), send("hello")],
+            "200 truncated=chunks",
+        ),
+        (
+            "a chunk larger than all",
+            vec![Read, head("Transfer-Encoding: chunked\r\n"), send("fffffffffffffffff\r\nx")],
+            "200 truncated=chunks",
+        ),
+        (
+            "a chunk that does not end",
+            vec![Read, head("Transfer-Encoding: chunked\r\n"), send("1\r\nxx\r\n0\r\n\r\n")],
+            "200 truncated=chunks",
+        ),
         ("chunks inside of something", vec![Read, head("Transfer-Encoding: gzip\r\n"), send("abc")], "200"),
         ("no HTTP", vec![Read, send("220 smtp.example ESMTP\r\n")], "bad_response"),
         ("SSH", vec![send("SSH-2.0-OpenSSH_9.9\r\n"), Read], "bad_response"),
         ("TLS", vec![Read, send([0x15, 3, 1, 0, 2, 2, 80])], "bad_response"),
         ("zeros", vec![Read, send([0; 4096])], "bad_response"),
         ("HTTP/0.9", vec![Read, send("<html>hello</html>")], "bad_response"),
-        ("HTTP/2 out of nowhere", vec![Read, send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0")], "bad_response"),
+        (
+            "HTTP/2 out of nowhere",
+            vec![Read, send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0")],
+            "bad_response",
+        ),
         ("a status of four digits", vec![Read, send("HTTP/1.1 2000 OK\r\n\r\n")], "bad_response"),
         ("status 999", vec![Read, send(response("999 Go away", "", "x"))], "999"),
-        ("status 101", vec![Read, send("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n"), Hold], "upgrade"),
-        ("broken headers", vec![Read, send("HTTP/1.1 200 OK\r\nno colon\r\nA B: c\r\nContent-Length: 1\r\n\r\nx")], "200"),
+        (
+            "status 101",
+            vec![
+                Read,
+                send("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n"),
+                Hold,
+            ],
+            "upgrade",
+        ),
+        (
+            "broken headers",
+            vec![Read, send("HTTP/1.1 200 OK\r\nno colon\r\nA B: c\r\nContent-Length: 1\r\n\r\nx")],
+            "200",
+        ),
         ("a zero in a header", vec![Read, send("HTTP/1.1 200 OK\r\nA\0B: c\r\n\r\n")], "bad_response"),
         // Bombs.
         ("a gzip bomb", encoded("gzip", &gzip(&zeros)), "200 truncated=ratio"),
         ("a gzip bomb in gzip", encoded("gzip, gzip", &gzip(&gzip(&zeros))), "200 truncated=ratio"),
         ("a brotli bomb", encoded("br", BROTLI_BOMB), "200 truncated=ratio"),
         ("a zstd bomb", encoded("zstd", &zstd_bomb()), "200 truncated=ratio"),
-        ("a window of 2 GiB", encoded("zstd", &[0x28, 0xb5, 0x2f, 0xfd, 0x00, 0xa8, 1, 0, 0]), "200 fault=window"),
+        (
+            "a window of 2 GiB",
+            encoded("zstd", &[0x28, 0xb5, 0x2f, 0xfd, 0x00, 0xa8, 1, 0, 0]),
+            "200 fault=window",
+        ),
         ("too many codings", encoded("gzip, gzip, gzip", b"x"), "200 fault=layers"),
         ("gzip that is none", encoded("gzip", b"<html>"), "200 fault=not_encoded"),
         ("gzip that ends early", encoded("gzip", &gzip(b"hello")[..12]), "200 fault=unfinished"),
@@ -136,7 +279,11 @@ fn cases() -> Vec<Case> {
 }
 
 /// Fetches from a healthy host again and again until it is told to stop. Answers how often, and the longest it took.
-pub(crate) async fn neighbour(fetcher: Fetcher, server: Arc<Server>, stop: Arc<AtomicBool>) -> (usize, Duration) {
+pub(crate) async fn neighbour(
+    fetcher: Fetcher,
+    server: Arc<Server>,
+    stop: Arc<AtomicBool>,
+) -> (usize, Duration) {
     let (mut rounds, mut longest) = (0, Duration::ZERO);
     while !stop.load(Ordering::SeqCst) {
         let fetched = fetcher.fetch(&page(&server, "/")).await;

@@ -47,10 +47,27 @@ async fn measure() {
         ("brotli", encoded("br", BROTLI_BOMB.to_vec()).await),
         ("zstd", encoded("zstd", zstd_bomb()).await),
         ("window", encoded("zstd", vec![0x28, 0xb5, 0x2f, 0xfd, 0x00, 0xa8, 1, 0, 0]).await),
-        ("endless body", scripted(vec![Step::Read, send(format!("{head}\r\n")), Step::Endless(vec![b'x'; 9999])]).await),
-        ("endless header", scripted(vec![Step::Read, send(format!("{head}A: ")), Step::Endless(vec![b'x'; 9999])]).await),
-        ("endless 1xx", scripted(vec![Step::Read, Step::Endless(b"HTTP/1.1 100 C\r\n\r\n".repeat(99))]).await),
-        ("large length", scripted(vec![Step::Read, send(format!("{head}Content-Length: 9223372036854775807\r\n\r\n")), Step::Hold]).await),
+        (
+            "endless body",
+            scripted(vec![Step::Read, send(format!("{head}\r\n")), Step::Endless(vec![b'x'; 9999])]).await,
+        ),
+        (
+            "endless header",
+            scripted(vec![Step::Read, send(format!("{head}A: ")), Step::Endless(vec![b'x'; 9999])]).await,
+        ),
+        (
+            "endless 1xx",
+            scripted(vec![Step::Read, Step::Endless(b"HTTP/1.1 100 C\r\n\r\n".repeat(99))]).await,
+        ),
+        (
+            "large length",
+            scripted(vec![
+                Step::Read,
+                send(format!("{head}Content-Length: 9223372036854775807\r\n\r\n")),
+                Step::Hold,
+            ])
+            .await,
+        ),
     ];
     let certificate = Certificate::new(&["a.example"]);
     let h2 = h2_server(&certificate, |_| (http::Response::builder(), "x".repeat(8 << 20))).await;

@@ -58,7 +58,10 @@ async fn the_file_decides_and_is_asked_for_once_a_day() {
     assert!(cache.allows(NOW, &url(&server, "/yes")).await);
     assert!(!cache.allows(NOW, &url(&server, "/no/more?x#y")).await);
     let (file, source) = cache.of(after(hours(24) - Duration::from_millis(1)), &url(&server, "/")).await;
-    assert_eq!((source, file.standing, file.rules.crawl_delay()), (RobotsSource::Memory, RobotsStanding::Found, Some(Duration::from_secs(2))));
+    assert_eq!(
+        (source, file.standing, file.rules.crawl_delay()),
+        (RobotsSource::Memory, RobotsStanding::Found, Some(Duration::from_secs(2)))
+    );
     assert_eq!(asked.load(Ordering::SeqCst), 1);
     assert_eq!(cache.of(after(hours(24)), &url(&server, "/")).await.1, RobotsSource::Network);
     assert_eq!(asked.load(Ordering::SeqCst), 2);
@@ -78,7 +81,11 @@ async fn no_file_allows_everything_and_a_broken_server_nothing() {
         let server = answering(move |_| response(status, "", "")).await;
         let (file, _) = cache(None).of(NOW, &url(&server, "/x")).await;
         assert_eq!(file.standing, standing, "{status}");
-        assert_eq!(file.rules.check(&url(&server, "/x")).allowed, standing != RobotsStanding::Unreachable, "{status}");
+        assert_eq!(
+            file.rules.check(&url(&server, "/x")).allowed,
+            standing != RobotsStanding::Unreachable,
+            "{status}"
+        );
     }
 }
 
@@ -86,7 +93,11 @@ async fn no_file_allows_everything_and_a_broken_server_nothing() {
 async fn what_cannot_be_had_or_read_allows_nothing() {
     let silent = scripted(vec![Step::Read, Step::Hold]).await;
     let rude = scripted(vec![Step::Read, Step::Reset]).await;
-    let short = scripted(vec![Step::Read, send("HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nUser-agent: *\nAllow: /")]).await;
+    let short = scripted(vec![
+        Step::Read,
+        send("HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nUser-agent: *\nAllow: /"),
+    ])
+    .await;
     let broken = answering(|_| ok("Content-Encoding: gzip\r\n", &gzip(b"User-agent: *")[..15])).await;
     let unknown = answering(|_| ok("Content-Encoding: rot13\r\n", "Hfre-ntrag: *")).await;
     for server in [&silent, &rude, &short, &broken, &unknown] {
@@ -165,7 +176,8 @@ async fn redirects_to_private_addresses_and_other_schemes_end_at_the_door() {
 
 #[tokio::test]
 async fn of_a_huge_file_the_beginning_counts() {
-    let long = format!("User-agent: *\nDisallow: /first\n{}\nDisallow: /last\n", "# nothing\n".repeat(60_000));
+    let long =
+        format!("User-agent: *\nDisallow: /first\n{}\nDisallow: /last\n", "# nothing\n".repeat(60_000));
     for server in [
         answering({
             let long = long.clone();
@@ -263,7 +275,10 @@ async fn who_gives_up_waiting_leaves_the_question_to_the_next() {
 
 #[tokio::test]
 async fn the_memory_of_the_cache_has_a_bound() {
-    let body = format!("User-agent: *\n{}", (0..500).map(|number| format!("Disallow: /{number}\n")).collect::<String>());
+    let body = format!(
+        "User-agent: *\n{}",
+        (0..500).map(|number| format!("Disallow: /{number}\n")).collect::<String>()
+    );
     let server = answering(move |_| ok("", &body)).await;
     let fetcher = Fetcher::new(leading_to(options(), &server)).unwrap();
     let robots = RobotsOptions { hosts_max: 20, memory_bytes_max: 200_000, ..RobotsOptions::default() };

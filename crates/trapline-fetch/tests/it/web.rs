@@ -129,7 +129,8 @@ pub(crate) fn ok(headers: &str, body: impl AsRef<[u8]>) -> Vec<u8> {
 
 pub(crate) fn response(status: &str, headers: &str, body: impl AsRef<[u8]>) -> Vec<u8> {
     let body = body.as_ref();
-    let mut all = format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\n{headers}\r\n", body.len()).into_bytes();
+    let mut all =
+        format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\n{headers}\r\n", body.len()).into_bytes();
     all.extend_from_slice(body);
     all
 }
@@ -173,7 +174,10 @@ pub(crate) struct Certificate(CertifiedKey<KeyPair>);
 
 impl Certificate {
     pub(crate) fn new(names: &[&str]) -> Self {
-        Self(generate_simple_self_signed(names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>()).unwrap())
+        Self(
+            generate_simple_self_signed(names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>())
+                .unwrap(),
+        )
     }
 
     pub(crate) fn believed(&self) -> Roots {
