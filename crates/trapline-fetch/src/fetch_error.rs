@@ -20,7 +20,7 @@ pub enum FetchErrorKind {
     FirstByteTimeout,
     /// The whole fetch took too long before there was a response head.
     TotalTimeout,
-    /// The response head is too long, or has too many lines.
+    /// The response head is too long.
     HeaderBytes,
     /// The response head has too many lines.
     HeaderCount,
@@ -44,8 +44,6 @@ pub enum FetchErrorKind {
     Redirects,
     /// A redirect leads to no `http` or `https` URL. Only for `robots.txt`.
     RedirectRefused,
-    /// The fetcher itself went wrong: a bug.
-    Internal,
 }
 
 impl FetchErrorKind {
@@ -78,7 +76,6 @@ impl FetchErrorKind {
             Self::Upgrade => ("upgrade", "the server switched to a protocol that nobody asked for"),
             Self::Redirects => ("redirects", "there were too many redirects"),
             Self::RedirectRefused => ("redirect_refused", "a redirect leads to a URL that is not fetched"),
-            Self::Internal => ("internal", "the fetcher has a bug"),
         }
     }
 }

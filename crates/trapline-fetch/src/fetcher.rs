@@ -94,7 +94,7 @@ impl Fetcher {
         let mut destination = Destination::of_url(&request.url)?;
         let origin = Origin::of(&request.url)
             .ok_or_else(|| FetchError::new(FetchErrorKind::RequestRefused, "the URL has no origin"))?;
-        let rule = inner.rule_for(&destination.host);
+        let (rule_number, rule) = inner.rule_for(&destination.host).unzip();
         let limits = limits_under(&inner.options.limits, rule);
         if let Some(rule) = rule {
             destination.lenient_tls |= rule.lenient_tls;
@@ -149,13 +149,8 @@ impl Fetcher {
                     Some(turn.map_err(busy)?)
                 }
             };
-            let written = inner.stationery.write(
-                request,
-                rule.map(|rule| &rule.hosts),
-                &origin,
-                inner.jar.as_ref(),
-                &facts,
-            )?;
+            let written =
+                inner.stationery.write(request, rule_number, &origin, inner.jar.as_ref(), &facts)?;
             let mut head = match exchange::send(&mut connection, written, &terms, &mut vigil).await {
                 Ok(head) => head,
                 Err(error) => {
@@ -185,10 +180,10 @@ impl Fetcher {
 
 impl Inner {
     /// Of all rules that are for a host, the most exact one.
-    fn rule_for(&self, host: &Host<String>) -> Option<&HostRule> {
+    fn rule_for(&self, host: &Host<String>) -> Option<(usize, &HostRule)> {
         let Host::Domain(name) = host else { return None };
-        let matching = self.options.hosts.iter().filter(|rule| rule.hosts.matches(name));
-        matching.max_by_key(|rule| rule.hosts.exactness())
+        let matching = self.options.hosts.iter().enumerate().filter(|(_, rule)| rule.hosts.matches(name));
+        matching.max_by_key(|(_, rule)| rule.hosts.exactness())
     }
 
     async fn connect(

@@ -12,7 +12,6 @@ use crate::cookies::Jar;
 use crate::credentials::Credentials;
 use crate::dial::Protocol;
 use crate::fetch_error::{FetchError, FetchErrorKind};
-use crate::host_pattern::HostPattern;
 use crate::options::{
     FetchOptions, FetcherError, HostRule, OriginCredentials, check_shared_headers, is_own, is_secret,
 };
@@ -25,7 +24,8 @@ const ACCEPT_ENCODING: &str = "gzip, deflate, br, zstd";
 /// Headers that every request has, and what differs for some hosts.
 pub(crate) struct Stationery {
     base: HeaderMap,
-    hosts: Vec<(HostPattern, HeaderMap)>,
+    /// In the order of the options' rules.
+    hosts: Vec<HeaderMap>,
     credentials: Vec<(Origin, Credentials)>,
 }
 
@@ -64,14 +64,14 @@ impl Stationery {
         base.insert(header::ACCEPT_ENCODING, HeaderValue::from_static(ACCEPT_ENCODING));
         replace(&mut base, &options.headers);
         let mut hosts = Vec::with_capacity(options.hosts.len());
-        for HostRule { hosts: pattern, user_agent: agent, headers, .. } in &options.hosts {
+        for HostRule { user_agent: agent, headers, .. } in &options.hosts {
             check_shared_headers(headers)?;
             let mut of_host = HeaderMap::new();
             if let Some(agent) = agent {
                 of_host.insert(header::USER_AGENT, user_agent(agent)?);
             }
             replace(&mut of_host, headers);
-            hosts.push((pattern.clone(), of_host));
+            hosts.push(of_host);
         }
         let mut credentials = Vec::with_capacity(options.credentials.len());
         for OriginCredentials { origin, credentials: secret } in &options.credentials {
@@ -81,11 +81,11 @@ impl Stationery {
         Ok(Self { base, hosts, credentials })
     }
 
-    /// Writes a request for a connection.
+    /// Writes a request for a connection, by the host rule of this number.
     pub(crate) fn write(
         &self,
         request: &FetchRequest,
-        rule: Option<&HostPattern>,
+        rule: Option<usize>,
         origin: &Origin,
         jar: Option<&Jar>,
         facts: &Facts,
@@ -98,8 +98,7 @@ impl Stationery {
             return Err(refused(format!("the header `{own}` is set by the fetcher itself")));
         }
         let mut headers = self.base.clone();
-        let of_host = rule.and_then(|rule| self.hosts.iter().find(|(pattern, _)| pattern == rule));
-        if let Some((_, of_host)) = of_host {
+        if let Some(of_host) = rule.and_then(|rule| self.hosts.get(rule)) {
             replace(&mut headers, of_host);
         }
         // Whoever sits between us and a server with a wrong certificate must not learn who we are.

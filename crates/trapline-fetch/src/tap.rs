@@ -94,18 +94,18 @@ impl SharedTape {
     pub(crate) fn head_ended(&self, head_bytes: usize, kept_max: Option<usize>) -> Bytes {
         let mut tape = self.lock();
         tape.head_ended = true;
-        let Some(kept_max) = kept_max else {
-            let mut head = std::mem::take(&mut tape.kept).freeze();
-            head.truncate(head_bytes);
-            tape.kept_max = 0;
-            return head;
-        };
-        tape.kept_max = kept_max;
-        if tape.kept.len() > kept_max {
-            tape.kept.truncate(kept_max);
-            tape.left_off = true;
+        // A copy, because headers outlive the body that may have come with them.
+        let head = Bytes::copy_from_slice(tape.kept.get(..head_bytes).unwrap_or(&tape.kept));
+        tape.kept_max = kept_max.unwrap_or(0);
+        match kept_max {
+            None => tape.kept = BytesMut::new(),
+            Some(kept_max) if tape.kept.len() > kept_max => {
+                tape.kept.truncate(kept_max);
+                tape.left_off = true;
+            }
+            Some(_) => {}
         }
-        Bytes::copy_from_slice(tape.kept.get(..head_bytes).unwrap_or(&tape.kept))
+        head
     }
 
     /// Ends a response. Answers what was kept of it, and whether that is all of it.

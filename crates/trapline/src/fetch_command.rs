@@ -13,8 +13,8 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Value, json};
 use trapline_core::{Timestamp, parse_duration, parse_url};
 use trapline_fetch::{
-    FetchOptions, FetchRequest, Fetched, Fetcher, HostPattern, HostRule, Network, Override, Protocol, Proxy,
-    Redirect, RobotsCache, RobotsOptions,
+    DecodeFault, FetchError, FetchErrorKind, FetchOptions, FetchRequest, Fetched, Fetcher, HostPattern,
+    HostRule, Network, Override, Protocol, Proxy, Redirect, RobotsCache, RobotsOptions, Truncated,
 };
 
 use crate::ended::{self, Ended, complain};
@@ -280,13 +280,13 @@ fn row(url: &str, fetched: &Fetched) -> Row {
         ("url", json!(url)),
         ("final_url", json!(fetched.url.as_str())),
         ("status", json!(fetched.status)),
-        ("error", json!(fetched.error_kind().map(|kind| kind.as_str()))),
+        ("error", json!(fetched.error_kind().map(FetchErrorKind::as_str))),
         ("message", json!(fetched.error.as_ref().map(ToString::to_string))),
-        ("detail", json!(fetched.error.as_ref().map(|error| error.detail()))),
+        ("detail", json!(fetched.error.as_ref().map(FetchError::detail))),
         ("redirect", json!(redirect)),
         ("not_modified", json!(fetched.not_modified)),
-        ("truncated", json!(fetched.truncated.map(|why| why.as_str()))),
-        ("decode_fault", json!(fetched.decode_fault.map(|fault| fault.as_str()))),
+        ("truncated", json!(fetched.truncated.map(Truncated::as_str))),
+        ("decode_fault", json!(fetched.decode_fault.map(DecodeFault::as_str))),
         ("oddities", json!(oddities)),
         ("address", json!(fetched.address.map(|address| address.to_string()))),
         ("protocol", json!(protocol)),

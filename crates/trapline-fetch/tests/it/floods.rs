@@ -138,9 +138,14 @@ fn floods() -> Vec<Flood> {
         ),
         flood(
             "a head that is too long",
-            frame(HEADERS, END_HEADERS, 1, &[STATUS_200, &header("x-a", 9000).repeat(1)].concat()),
+            [
+                frame(HEADERS, 0, 1, STATUS_200),
+                frame(CONTINUATION, 0, 1, &header("x-a", 15_000)).repeat(5),
+                frame(CONTINUATION, END_HEADERS, 1, b""),
+            ]
+            .concat(),
             nothing(),
-            &["200 truncated=idle_time"],
+            &["h2_protocol"],
         ),
         flood(
             "trailers without end",

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use tokio::io::AsyncWriteExt;
 use trapline_core::{Timestamp, parse_url};
-use trapline_fetch::{Fetcher, RobotsCache, RobotsNotes, RobotsOptions, RobotsSource, RobotsStanding};
+use trapline_fetch::{
+    FetchErrorKind, Fetcher, RobotsCache, RobotsNotes, RobotsOptions, RobotsSource, RobotsStanding,
+};
 use trapline_frontier::{Frontier, MemoryStore};
 use url::Url;
 
@@ -168,7 +170,7 @@ async fn redirects_to_private_addresses_and_other_schemes_end_at_the_door() {
         let server = answering(move |_| response("302 Found", &format!("Location: {target}\r\n"), "")).await;
         let fetcher = fetcher();
         let fetched = fetcher.fetch_robots(&url(&server, "/"), &RobotsOptions::default()).await;
-        assert_eq!(fetched.error_kind().map(|kind| kind.as_str()), Some(kind), "{target}");
+        assert_eq!(fetched.error_kind().map(FetchErrorKind::as_str), Some(kind), "{target}");
         assert_eq!(fetcher.dialer().counts().connects, 1, "{target}");
         assert!(!cache(None).allows(NOW, &url(&server, "/")).await, "{target}");
     }
