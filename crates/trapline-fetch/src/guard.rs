@@ -136,11 +136,7 @@ impl fmt::Display for Refusal {
             }
             RefusalReason::Port(service) => {
                 write!(f, "{} is not dialled: at port {} ", self.address, self.address.port())?;
-                match service {
-                    "no web server" => write!(f, "no web server is expected")?,
-                    service => write!(f, "{service} is expected")?,
-                }
-                write!(f, "; allow_ports opens it")
+                write!(f, "{service} is expected; allow_ports opens it")
             }
         }
     }

@@ -58,4 +58,4 @@ pub use request::{FetchRequest, Validators};
 pub use robots_cache::{RobotsCache, RobotsFile, RobotsOptions, RobotsSource, RobotsStanding};
 pub use robots_notes::RobotsNotes;
 pub use stream::Stream;
-pub use tls::{Offer, Roots, TlsError, TlsFacts, TlsProblem};
+pub use tls::{Offer, Roots, TlsError, TlsFacts, TlsProblem, certificates_of_pem};

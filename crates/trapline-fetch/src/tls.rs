@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{Resumption, WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::CryptoProvider;
+use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
@@ -23,8 +24,21 @@ pub enum Roots {
     /// Those that the operating system trusts.
     #[default]
     System,
+    /// Those, and these beside them: for servers with certificates of one's own authority.
+    SystemAnd(Vec<CertificateDer<'static>>),
     /// These, and no others.
     Only(Vec<CertificateDer<'static>>),
+}
+
+/// The certificates in a PEM file, for [`Roots`]. Other things in the file are passed over; a file without any certificate is
+/// an error, because it was not meant.
+pub fn certificates_of_pem(text: &[u8]) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(text).collect();
+    match certificates {
+        Ok(certificates) if !certificates.is_empty() => Ok(certificates),
+        Ok(_) => Err(TlsError::BadPem("it has no certificate".to_owned())),
+        Err(error) => Err(TlsError::BadPem(error.to_string())),
+    }
 }
 
 /// What is known of a connection's TLS.
@@ -135,6 +149,9 @@ pub enum TlsError {
         /// What is wrong with it.
         reason: String,
     },
+    /// A file of certificates that the operator gave cannot be read.
+    #[error("the PEM file cannot be read: {0}")]
+    BadPem(String),
     /// The cryptography does not fit together.
     #[error("TLS cannot be set up: {0}")]
     Setup(String),
@@ -218,17 +235,15 @@ impl Tls {
 
 fn root_store(roots: &Roots) -> Result<RootCertStore, TlsError> {
     let mut store = RootCertStore::empty();
-    match roots {
-        Roots::System => {
-            // Systems collect certificates that nobody can read any more; the others still count.
-            store.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        }
-        Roots::Only(certificates) => {
-            for (place, certificate) in certificates.iter().enumerate() {
-                store
-                    .add(certificate.clone())
-                    .map_err(|error| TlsError::BadRoot { number: place + 1, reason: error.to_string() })?;
-            }
+    if let Roots::System | Roots::SystemAnd(_) = roots {
+        // Systems collect certificates that nobody can read any more; the others still count.
+        store.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    }
+    if let Roots::SystemAnd(certificates) | Roots::Only(certificates) = roots {
+        for (place, certificate) in certificates.iter().enumerate() {
+            store
+                .add(certificate.clone())
+                .map_err(|error| TlsError::BadRoot { number: place + 1, reason: error.to_string() })?;
         }
     }
     Ok(store)
@@ -348,6 +363,7 @@ impl fmt::Debug for Roots {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::System => f.write_str("System"),
+            Self::SystemAnd(certificates) => write!(f, "SystemAnd({} certificates)", certificates.len()),
             Self::Only(certificates) => write!(f, "Only({} certificates)", certificates.len()),
         }
     }

@@ -49,7 +49,7 @@ const SERVICES: &[(u16, &str)] = &[
     (27019, "MongoDB"),
 ];
 
-/// What listens at a port that is refused; none for ports that are open.
+/// What is to be expected at a port that is refused (`Redis`, `no web server`); none for ports that are open.
 pub fn dangerous_port(port: u16) -> Option<&'static str> {
     if let Ok(place) = SERVICES.binary_search_by_key(&port, |(port, _)| *port) {
         return Some(SERVICES[place].1);

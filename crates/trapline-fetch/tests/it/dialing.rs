@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use trapline_core::parse_url;
-use trapline_fetch::{Destination, DialCounts, DialErrorKind, Dialer, Protocol};
+use trapline_fetch::{Destination, DialCounts, DialErrorKind, Dialer, Protocol, Stream};
 
 use crate::door::name_server::NameServer;
 use crate::door::{Server, closed_options, destination, dial, hold, open_options, trouble};
@@ -24,6 +24,8 @@ async fn an_override_leads_to_its_address_and_port_and_bytes_go_both_ways() {
     assert_eq!((dialed.address, dialed.target), (server.address, server.address));
     assert_eq!(dialed.protocol, Protocol::H1);
     assert!(dialed.tls.is_none() && dialed.through_proxy.is_none());
+    let Stream::Tcp(stream) = &dialed.stream else { panic!("no TLS was asked for") };
+    assert!(stream.nodelay().unwrap());
     dialed.stream.write_all(b"ping").await.unwrap();
     let mut answer = String::new();
     dialed.stream.read_to_string(&mut answer).await.unwrap();
@@ -116,7 +118,7 @@ async fn deaf(address: &str) -> (TcpListener, Vec<tokio::net::TcpStream>) {
     let address = listener.local_addr().unwrap();
     let mut callers = Vec::new();
     while let Ok(Ok(caller)) =
-        tokio::time::timeout(Duration::from_millis(150), tokio::net::TcpStream::connect(address)).await
+        tokio::time::timeout(Duration::from_millis(300), tokio::net::TcpStream::connect(address)).await
     {
         callers.push(caller);
     }

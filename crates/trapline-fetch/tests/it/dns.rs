@@ -48,11 +48,11 @@ async fn rebinding_between_dials_meets_the_guard_again() {
     assert_eq!(questions, ["rebind.example. A", "rebind.example. AAAA"]);
 
     // A lifetime of nothing is half a minute.
-    seconds_later(29).await;
+    seconds_later(20).await;
     assert_eq!(dialer.dial(&there).await.unwrap().address, server.address);
     assert_eq!(names.asked(), 1);
 
-    seconds_later(2).await;
+    seconds_later(11).await;
     let error = dialer.dial(&there).await.unwrap_err();
     assert_eq!(error.kind(), DialErrorKind::AddressRefused);
     assert_eq!(names.asked(), 2);
@@ -177,9 +177,9 @@ async fn a_name_that_does_not_exist_is_remembered_as_long_as_its_zone_says_withi
     for name in ["short", "fair", "long"] {
         assert!(ask(name).await, "{name}");
     }
-    seconds_later(59).await;
+    seconds_later(40).await;
     assert!(!ask("short").await && !ask("fair").await && !ask("long").await);
-    seconds_later(2).await;
+    seconds_later(21).await;
     assert!(ask("short").await && !ask("fair").await && !ask("long").await);
     seconds_later(540).await;
     assert!(ask("fair").await && !ask("long").await);
@@ -288,12 +288,15 @@ async fn chains_of_aliases_are_followed_so_far_and_circles_end() {
         let dialer = Dialer::new(names.asked_by(open_options())).unwrap();
         let url = |name: &str| destination(&format!("http://{name}.example:{}/", server.port()));
         assert!(dialer.dial(&url("n2")).await.is_ok(), "7 aliases, at once: {at_once}");
+        assert_eq!(dialer.dial(&url("n1")).await.is_ok(), at_once, "8 aliases");
         for name in ["n0", "a"] {
             let error = dialer.dial(&url(name)).await.unwrap_err();
-            assert!(
-                matches!(error.kind(), DialErrorKind::DnsChain | DialErrorKind::DnsNoAddress),
-                "{name}: {error:?}"
-            );
+            // Where each alias has to be asked for, the end looks like a name without an address.
+            let expected = match (name, at_once) {
+                ("n0", true) => DialErrorKind::DnsChain,
+                _ => DialErrorKind::DnsNoAddress,
+            };
+            assert_eq!(error.kind(), expected, "{name}: {error:?}");
         }
         assert!(names.questions().len() < 80, "{}", names.questions().len());
     }

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use rcgen::{CertificateParams, ExtendedKeyUsagePurpose};
 use tokio::io::AsyncWriteExt;
-use trapline_fetch::{DialErrorKind, DialOptions, Dialer, DialerError, Offer, Protocol, Roots, TlsProblem};
+use trapline_fetch::{
+    DialErrorKind, DialOptions, Dialer, DialerError, Offer, Protocol, Roots, TlsProblem, certificates_of_pem,
+};
 
 use crate::door::tls_server::{Authority, Identity, expired, not_yet_valid, unchanged};
 use crate::door::{Server, destination, dial, open_options, trouble};
@@ -169,6 +171,24 @@ async fn without_any_root_nobody_is_trusted() {
     options.lenient_tls_hosts = vec!["*".parse().unwrap()];
     let facts = dial(options, "https://good.example/").await.unwrap().tls.unwrap();
     assert_eq!(facts.problems, [TlsProblem::Untrusted]);
+}
+
+#[tokio::test]
+async fn authorities_of_ones_own_come_from_a_file_and_stand_beside_those_of_the_system() {
+    let (one, other) = (Authority::new(), Authority::new());
+    let certificates =
+        certificates_of_pem(format!("# ours\n{}\n{}", one.pem(), other.pem()).as_bytes()).unwrap();
+    assert_eq!(certificates, [one.certificate(), other.certificate()]);
+    for authority in [&one, &other] {
+        let server = authority.sign(&["good.example"], unchanged).serve(&[]).await;
+        let roots = Roots::SystemAnd(certificates.clone());
+        let options = DialOptions { roots, ..authority.believed_by(&server) };
+        assert!(dial(options, "https://good.example/").await.unwrap().tls.unwrap().verified);
+    }
+    let trouble = |text: &str| certificates_of_pem(text.as_bytes()).unwrap_err().to_string();
+    assert_eq!(trouble("nothing"), "the PEM file cannot be read: it has no certificate");
+    let cut = &one.pem()[..100];
+    assert!(trouble(cut).starts_with("the PEM file cannot be read: "), "{}", trouble(cut));
 }
 
 #[test]

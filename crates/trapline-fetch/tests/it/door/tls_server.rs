@@ -31,6 +31,10 @@ impl Authority {
         self.0.der().clone()
     }
 
+    pub(crate) fn pem(&self) -> String {
+        self.0.pem()
+    }
+
     /// Options that believe this authority only, and lead every name to one server.
     pub(crate) fn believed_by(&self, server: &Server) -> DialOptions {
         let mut options = open_options();
