@@ -59,6 +59,8 @@ impl Stationery {
     pub(crate) fn new(options: &FetchOptions) -> Result<Self, FetcherError> {
         check_shared_headers(&options.headers)?;
         let mut base = HeaderMap::new();
+        // Keeps the first place for the host of each request, where servers expect it.
+        base.insert(header::HOST, HeaderValue::from_static(""));
         base.insert(header::USER_AGENT, user_agent(&options.user_agent_header())?);
         base.insert(header::ACCEPT, HeaderValue::from_static(ACCEPT));
         base.insert(header::ACCEPT_ENCODING, HeaderValue::from_static(ACCEPT_ENCODING));
@@ -139,11 +141,9 @@ impl Stationery {
         };
         if facts.protocol == Protocol::H1 {
             let host = HeaderValue::from_str(authority).map_err(|error| refused(error.to_string()))?;
-            // First, as servers expect it.
-            let mut ordered = HeaderMap::with_capacity(headers.len() + 2);
-            ordered.insert(header::HOST, host);
-            ordered.extend(headers);
-            headers = ordered;
+            headers.insert(header::HOST, host);
+        } else {
+            headers.remove(header::HOST);
         }
         if let Some(authorization) = through.and_then(|through| through.authorization.clone()) {
             headers.insert(header::PROXY_AUTHORIZATION, authorization);

@@ -48,7 +48,7 @@ async fn a_connection_carries_many_requests_one_after_the_other() {
         let fetched = fetcher.fetch(&page(&server, "/")).await;
         assert_eq!((text(&fetched), fetched.reused), ("page", round > 0));
     }
-    assert_eq!((server.connections(), fetcher.idle_connections()), (1, 1));
+    assert_eq!((server.visitors().await, fetcher.idle_connections()), (1, 1));
 }
 
 #[tokio::test]
@@ -96,14 +96,14 @@ async fn a_connection_that_died_in_the_pool_costs_one_retry_and_only_where_that_
     assert_eq!(text(&fetcher.fetch(&page(&server, "/")).await), "first");
     let fetched = fetcher.fetch(&page(&server, "/")).await;
     assert_eq!((text(&fetched), fetched.retried, fetched.reused), ("first", true, false));
-    assert_eq!(server.connections(), 2);
+    assert_eq!(server.visitors().await, 2);
     let mut post = page(&server, "/");
     post.method = Method::POST;
     post.body = Bytes::from_static(b"once");
     let fetched = fetcher.fetch(&post).await;
     assert_eq!(fetched.error_kind(), Some(FetchErrorKind::Closed));
     assert!(!fetched.retried);
-    assert_eq!(server.connections(), 2);
+    assert_eq!(server.visitors().await, 2);
 }
 
 #[tokio::test]
@@ -310,7 +310,7 @@ async fn redirects_are_returned_and_not_followed() {
     let fetched = fetcher.fetch(&page(&server, "/")).await;
     let Some(Redirect::To(target)) = &fetched.redirect else { panic!("{:?}", fetched.redirect) };
     assert_eq!(target.as_str(), "http://169.254.169.254/latest/");
-    assert_eq!((fetched.status, server.connections()), (Some(302), 1));
+    assert_eq!((fetched.status, server.visitors().await), (Some(302), 1));
     let refused = fetcher.fetch(&request(target.as_str())).await;
     assert_eq!(refused.error_kind().unwrap().as_str(), "address_refused");
     assert!(refused.error.as_ref().unwrap().is_refusal());
@@ -433,10 +433,10 @@ async fn http_2_is_spoken_where_it_is_offered_and_one_connection_carries_many() 
         let fetched = fetched.unwrap();
         assert_eq!((fetched.status, fetched.reused), (Some(200), true), "{:?}", fetched.error);
     }
-    assert_eq!(server.connections(), 1);
+    assert_eq!(server.visitors().await, 1);
     // The certificate is for both, and still each has a connection of its own.
     assert!(!fetcher.fetch(&request("https://b.example/")).await.reused);
-    assert_eq!(server.connections(), 2);
+    assert_eq!(server.visitors().await, 2);
     options.http1_only = true;
     let refused = Fetcher::new(options).unwrap().fetch(&request("https://a.example/")).await;
     assert!(refused.error.is_some(), "this server has no HTTP/1.1");
