@@ -14,7 +14,7 @@ use crate::decode::{Codings, DecodeCaps, Decoded, Decoder};
 use crate::dial::Protocol;
 use crate::fetch_error::{FetchError, FetchErrorKind};
 use crate::fetched::{Oddity, RawResponse, Truncated};
-use crate::head::{Headers, find_head, written_head};
+use crate::head::{Headers, written_head};
 use crate::options::Limits;
 use crate::vigil::Vigil;
 
@@ -65,7 +65,7 @@ pub(crate) async fn send(
     let tape = connection.tape().clone();
     let response = match connection {
         Connection::H1(h1) => {
-            tape.begin(limits.header_bytes_max, limits.informational_max);
+            tape.begin(limits.header_bytes_max, limits.informational_max, terms.keep_raw);
             let counted = tape.clone();
             hyper::ext::on_informational(&mut request, move |_| counted.note_informational());
             let response = h1.sender.send_request(request);
@@ -104,7 +104,7 @@ fn head_of_h1(
     terms: &Terms<'_>,
 ) -> Result<Head, FetchError> {
     let (limits, tape) = (terms.limits, connection.tape());
-    let Some(place) = tape.with_kept(find_head) else {
+    let Some(place) = tape.head_place() else {
         let detail = format!("the head of the response is longer than {} bytes", limits.header_bytes_max);
         return Err(FetchError::new(FetchErrorKind::HeaderBytes, detail));
     };
@@ -221,14 +221,19 @@ pub(crate) async fn read_body(
             raw_complete &= room == data.len();
             raw.extend_from_slice(&data[..room]);
         }
+        let bytes = data.len();
         let mut wanted = true;
-        for piece in data.chunks(PIECE_BYTES) {
-            wanted = decoder.push(piece);
-            if !wanted {
-                break;
-            }
-            if decoder.take_steps_bytes() > TURN_BYTES {
-                tokio::task::yield_now().await;
+        if decoder.is_plain() {
+            wanted = decoder.push_plain(data);
+        } else {
+            for piece in data.chunks(PIECE_BYTES) {
+                wanted = decoder.push(piece);
+                if !wanted {
+                    break;
+                }
+                if decoder.take_steps_bytes() > TURN_BYTES {
+                    tokio::task::yield_now().await;
+                }
             }
         }
         if !wanted {
@@ -243,7 +248,7 @@ pub(crate) async fn read_body(
         if too_slow {
             break Some(Truncated::Rate);
         }
-        if let Some(wait) = terms.bandwidth.and_then(|bandwidth| bandwidth.take(data.len(), now)) {
+        if let Some(wait) = terms.bandwidth.and_then(|bandwidth| bandwidth.take(bytes, now)) {
             tokio::time::sleep_until(wait.min(terms.end).into()).await;
             // It was not the server who was slow.
             pace.pause_until(Instant::now(), now);

@@ -224,8 +224,8 @@ impl Inner {
         fetched.times.first_byte = Some(first_byte);
         fetched.sizes.header_bytes = header_bytes;
         fetched.sizes.encoded_bytes = encoded_bytes;
-        fetched.sizes.decoded_bytes = decoded.body.len() as u64;
-        fetched.body = Bytes::from(decoded.body);
+        fetched.body = decoded.whole.unwrap_or_else(|| Bytes::from(decoded.body));
+        fetched.sizes.decoded_bytes = fetched.body.len() as u64;
         fetched.truncated = truncated;
         fetched.decode_fault = decoded.fault;
         fetched.headers = headers;

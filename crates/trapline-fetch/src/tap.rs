@@ -14,6 +14,8 @@ use bytes::{Bytes, BytesMut};
 use hyper::rt::ReadBufCursor;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use crate::head::{HeadPlace, find_head};
+
 /// How much is read from a socket at once.
 const READ_BYTES: usize = 64 << 10;
 
@@ -29,6 +31,10 @@ pub(crate) struct Tape {
     listening: bool,
     /// The end of the response's head was found, by whoever interprets it.
     head_ended: bool,
+    /// Where the head lies, if it came in one piece.
+    head_place: Option<HeadPlace>,
+    /// The body is to be kept too.
+    keep_body: bool,
     kept: BytesMut,
     kept_max: usize,
     /// Something was not kept, because of `kept_max`.
@@ -68,8 +74,10 @@ impl SharedTape {
     }
 
     /// Begins a response: from here on bytes are expected, and up to so many kept.
-    pub(crate) fn begin(&self, head_bytes_max: usize, informational_max: u32) {
+    pub(crate) fn begin(&self, head_bytes_max: usize, informational_max: u32, keep_body: bool) {
         let mut tape = self.lock();
+        tape.head_place = None;
+        tape.keep_body = keep_body;
         tape.informational = 0;
         tape.informational_max = informational_max;
         tape.listening = true;
@@ -89,11 +97,21 @@ impl SharedTape {
         look(&self.lock().kept)
     }
 
+    /// Where the head lies in what came.
+    pub(crate) fn head_place(&self) -> Option<HeadPlace> {
+        let tape = self.lock();
+        tape.head_place.or_else(|| find_head(&tape.kept))
+    }
+
     /// The head has so many bytes, informational ones before it included. Answers it, and keeps what comes from here on
     /// too, up to so many bytes with the head, or nothing.
     pub(crate) fn head_ended(&self, head_bytes: usize, kept_max: Option<usize>) -> Bytes {
         let mut tape = self.lock();
         tape.head_ended = true;
+        if kept_max.is_none() && tape.kept.len() == head_bytes {
+            tape.kept_max = 0;
+            return std::mem::take(&mut tape.kept).freeze();
+        }
         // A copy, because headers outlive the body that may have come with them.
         let head = Bytes::copy_from_slice(tape.kept.get(..head_bytes).unwrap_or(&tape.kept));
         tape.kept_max = kept_max.unwrap_or(0);
@@ -203,6 +221,19 @@ impl SharedTape {
             tape.first_byte = Some(Instant::now());
         }
         tape.received += bytes.len() as u64;
+        if !tape.keep_body && !tape.head_ended {
+            if tape.head_place.is_some() {
+                return;
+            }
+            // The usual case: the whole head comes at once, and with it a part of the body, which need not be copied.
+            if tape.kept.is_empty()
+                && let Some(place) = find_head(bytes)
+            {
+                tape.head_place = Some(place);
+                tape.kept.extend_from_slice(&bytes[..place.end]);
+                return;
+            }
+        }
         let room = tape.kept_max.saturating_sub(tape.kept.len()).min(bytes.len());
         tape.left_off |= room < bytes.len();
         tape.kept.extend_from_slice(&bytes[..room]);

@@ -10,6 +10,8 @@ mod zstd;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use bytes::Bytes;
+
 pub use coding::{Coding, Codings};
 
 use brotli::Brotli;
@@ -130,6 +132,10 @@ struct Sink {
     body: Vec<u8>,
     caps: DecodeCaps,
     encoded: usize,
+    /// How long the body will be, as far as that is believed.
+    expected: usize,
+    /// The whole body so far, as long as it is one piece that needed no decoding.
+    whole: Option<Bytes>,
     /// Since somebody last asked.
     steps_bytes: usize,
 }
@@ -178,7 +184,7 @@ impl Decoder {
                 written: 0,
             }));
         }
-        let sink = Sink { body: Vec::new(), caps, encoded: 0, steps_bytes: 0 };
+        let sink = Sink { body: Vec::new(), caps, encoded: 0, expected: 0, whole: None, steps_bytes: 0 };
         Self { layers, sink, fault, halted: None, dead: false }
     }
 
@@ -187,7 +193,30 @@ impl Decoder {
         const BELIEVED_BYTES: u64 = 256 << 10;
         let bytes = if self.layers.is_empty() { bytes } else { 0 };
         let room = usize::try_from(bytes.min(BELIEVED_BYTES)).unwrap_or(0);
-        self.sink.body.reserve_exact(room.min(self.sink.caps.decoded_bytes_max));
+        self.sink.expected = room.min(self.sink.caps.decoded_bytes_max);
+    }
+
+    /// Whether bodies come out as they go in.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.layers.is_empty()
+    }
+
+    /// Takes some more bytes of a body that comes out as it goes in. One that is a single piece is not copied, unless it is so
+    /// short that the buffer it lies in would be mostly waste.
+    pub(crate) fn push_plain(&mut self, input: Bytes) -> bool {
+        const WORTHWHILE_BYTES: usize = 8 << 10;
+        let first = self.sink.encoded == 0;
+        let fits = (WORTHWHILE_BYTES..=self.sink.caps.decoded_bytes_max).contains(&input.len());
+        if first && fits {
+            self.sink.encoded += input.len();
+            self.sink.whole = Some(input);
+            return true;
+        }
+        if let Some(whole) = self.sink.whole.take() {
+            self.sink.body.reserve_exact(std::mem::take(&mut self.sink.expected).max(whole.len()));
+            self.sink.body.extend_from_slice(&whole);
+        }
+        self.push(&input)
     }
 
     /// Takes some more bytes of the body. False once nothing more is wanted.
@@ -217,7 +246,7 @@ impl Decoder {
         if self.layers.iter().any(|counted| counted.layer.is_another()) {
             self.fault = self.fault.or(Some(DecodeFault::NotEncoded));
         }
-        Decoded { body: self.sink.body, truncated: self.halted, fault: self.fault }
+        Decoded { whole: self.sink.whole, body: self.sink.body, truncated: self.halted, fault: self.fault }
     }
 
     /// How much was put out since this was last asked.
@@ -241,6 +270,8 @@ impl Decoder {
 /// What became of a body.
 #[derive(Debug)]
 pub(crate) struct Decoded {
+    /// The body, if it came in one piece; otherwise it is in `body`.
+    pub(crate) whole: Option<Bytes>,
     pub(crate) body: Vec<u8>,
     pub(crate) truncated: Option<Truncated>,
     pub(crate) fault: Option<DecodeFault>,
@@ -257,6 +288,7 @@ fn feed(layers: &mut [Counted], input: &[u8], sink: &mut Sink) -> Result<(), Hal
     match layers.split_first_mut() {
         None => {
             let (room, full) = sink.allow(sink.body.len(), input.len());
+            sink.body.reserve_exact(std::mem::take(&mut sink.expected));
             sink.body.extend_from_slice(&input[..room]);
             sink.steps_bytes += room;
             full.map_or(Ok(()), |why| Err(Halt::Cap(why)))
