@@ -125,7 +125,7 @@ impl Jar {
         // More than a domain may have need not be read.
         for value in headers.all("set-cookie").take(self.options.per_domain_max.saturating_mul(2)) {
             let Some((domain, cookie)) = self.read(url, value, now) else { continue };
-            self.lock().keep(domain, cookie, &self.options, now);
+            self.lock().keep(&domain, cookie, &self.options, now);
         }
     }
 
@@ -193,8 +193,8 @@ impl Jar {
 }
 
 impl Cookies {
-    fn keep(&mut self, domain: String, mut cookie: Cookie, options: &CookieOptions, now: u64) {
-        let of_domain = self.domains.entry(domain.clone()).or_default();
+    fn keep(&mut self, domain: &str, mut cookie: Cookie, options: &CookieOptions, now: u64) {
+        let of_domain = self.domains.entry(domain.to_owned()).or_default();
         let same = |known: &Cookie| {
             known.name == cookie.name && known.path == cookie.path && known.host_only == cookie.host_only
         };
@@ -208,7 +208,7 @@ impl Cookies {
             self.next += 1;
         }
         if cookie.expires.is_some_and(|expires| expires > now) {
-            self.ages.insert(cookie.age, domain.clone());
+            self.ages.insert(cookie.age, domain.to_owned());
             of_domain.push(cookie);
         }
         if of_domain.len() > options.per_domain_max
@@ -220,8 +220,8 @@ impl Cookies {
             let Some((&oldest, _)) = self.ages.first_key_value() else { break };
             self.forget(oldest);
         }
-        if self.domains.get(&domain).is_some_and(Vec::is_empty) {
-            self.domains.remove(&domain);
+        if self.domains.get(domain).is_some_and(Vec::is_empty) {
+            self.domains.remove(domain);
         }
     }
 

@@ -64,8 +64,8 @@ struct Waiting {
 /// What was taken out. It is dropped after the lock is, since closing a connection takes time.
 #[derive(Default)]
 struct Dropped {
-    h1: Vec<Box<H1>>,
-    h2: Vec<H2>,
+    h1: Vec<(u64, Instant, Box<H1>)>,
+    h2: Vec<(u64, H2)>,
 }
 
 impl Pool {
@@ -187,18 +187,17 @@ impl State {
         let too_old = |born: Instant, since: Instant| {
             born.elapsed() >= options.lifetime || since.elapsed() >= options.idle_timeout
         };
-        for (place, _, connection) in
-            waiting.h1.extract_if(.., |(_, since, connection)| too_old(connection.facts.born, *since))
+        for old in waiting.h1.extract_if(.., |(_, since, connection)| too_old(connection.facts.born, *since))
         {
-            order.remove(&place);
-            dropped.h1.push(connection);
+            order.remove(&old.0);
+            dropped.h1.push(old);
         }
-        for (place, connection) in waiting.h2.extract_if(.., |(_, connection)| {
+        for old in waiting.h2.extract_if(.., |(_, connection)| {
             let idle = connection.streams() == 0 && connection.used().elapsed() >= options.idle_timeout;
             !connection.is_fit() || idle || connection.facts().born.elapsed() >= options.lifetime
         }) {
-            order.remove(&place);
-            dropped.h2.push(connection);
+            order.remove(&old.0);
+            dropped.h2.push(old);
         }
         self.forget_if_empty(origin);
     }
@@ -220,12 +219,8 @@ impl State {
     fn drop_at(&mut self, place: u64, dropped: &mut Dropped) {
         let Some(origin) = self.order.remove(&place) else { return };
         if let Some(waiting) = self.origins.get_mut(&origin) {
-            dropped.h1.extend(
-                waiting.h1.extract_if(.., |(at, ..)| *at == place).map(|(.., connection)| connection),
-            );
-            dropped
-                .h2
-                .extend(waiting.h2.extract_if(.., |(at, _)| *at == place).map(|(_, connection)| connection));
+            dropped.h1.extend(waiting.h1.extract_if(.., |(at, ..)| *at == place));
+            dropped.h2.extend(waiting.h2.extract_if(.., |(at, _)| *at == place));
         }
         self.forget_if_empty(&origin);
     }

@@ -84,7 +84,7 @@ impl Inflate {
             }
             Kind::Deflate if self.ended => return Err(Halt::Fault(DecodeFault::Surplus)),
             Kind::Deflate => {
-                let checked = u16::from_be_bytes(opening) % 31 == 0;
+                let checked = u16::from_be_bytes(opening).is_multiple_of(31);
                 let zlib = opening[0] & 0x0f == 8 && opening[0] >> 4 <= 7 && checked;
                 Decompress::new(zlib)
             }
