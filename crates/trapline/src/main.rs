@@ -2,6 +2,7 @@
 
 mod demo_command;
 mod ended;
+mod fetch_command;
 mod frontier_command;
 mod links_command;
 mod moment;
@@ -31,6 +32,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Demo(demo_command::DemoArgs),
+    Fetch(fetch_command::FetchArgs),
     Frontier(frontier_command::FrontierCommand),
     Links(links_command::LinksArgs),
     Robots(robots_command::RobotsCommand),
@@ -43,6 +45,7 @@ enum Command {
 fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Demo(args) => demo_command::run(&args),
+        Command::Fetch(args) => fetch_command::run(&args),
         Command::Frontier(command) => frontier_command::run(&command),
         Command::Links(args) => links_command::run(&args),
         Command::Robots(command) => robots_command::run(&command),

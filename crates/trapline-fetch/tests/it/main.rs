@@ -4,6 +4,12 @@
 mod dialing;
 mod dns;
 mod door;
+mod fetching;
+mod floods;
 mod guard;
+mod hostile;
+mod memory;
 mod proxies;
+mod robots;
 mod tls;
+mod web;

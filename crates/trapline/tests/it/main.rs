@@ -2,6 +2,7 @@
 
 mod copying;
 mod demo;
+mod fetch;
 mod folder;
 mod frontier;
 mod keeping;

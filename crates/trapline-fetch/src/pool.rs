@@ -1,0 +1,233 @@
+//! Connections that wait for the next request to their origin.
+//!
+//! A connection is used again for the very origin it was made for and no other, whatever its certificate says: two hosts at
+//! one address stay two hosts. Bounds hold for each origin and for all together; the one that has waited longest goes first.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use crate::connection::{Connection, H1, H2};
+
+/// How connections are kept for later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PoolOptions {
+    /// How many connections of an origin may lie idle. 0 keeps none. Defaults to 4.
+    pub idle_per_origin_max: usize,
+    /// How many connections may lie idle altogether. Defaults to 1024.
+    pub idle_max: usize,
+    /// How long a connection may lie idle. Servers close theirs after 5 s to 2 min. Defaults to 30 s.
+    pub idle_timeout: Duration,
+    /// How old a connection may be to be used again, so that a crawl of weeks notices a host that has moved. Defaults to
+    /// 10 min.
+    pub lifetime: Duration,
+    /// How many requests may be under way on one connection of HTTP/2 at a time. Defaults to 16.
+    pub streams_max: usize,
+}
+
+impl Default for PoolOptions {
+    fn default() -> Self {
+        Self {
+            idle_per_origin_max: 4,
+            idle_max: 1024,
+            idle_timeout: Duration::from_secs(30),
+            lifetime: Duration::from_secs(600),
+            streams_max: 16,
+        }
+    }
+}
+
+/// The connections of all origins that wait.
+pub(crate) struct Pool {
+    options: PoolOptions,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    origins: HashMap<Arc<str>, Waiting>,
+    /// All connections, the one that was put in first first.
+    order: BTreeMap<u64, Arc<str>>,
+    next: u64,
+    /// Somebody looks for connections that have waited too long.
+    swept: bool,
+}
+
+/// What waits for one origin.
+#[derive(Default)]
+struct Waiting {
+    /// The last one is the one that was used last, so most likely still alive.
+    h1: Vec<(u64, Instant, Box<H1>)>,
+    h2: Vec<(u64, H2)>,
+}
+
+/// What was taken out. It is dropped after the lock is, since closing a connection takes time.
+#[derive(Default)]
+struct Dropped {
+    h1: Vec<(u64, Instant, Box<H1>)>,
+    h2: Vec<(u64, H2)>,
+}
+
+impl Pool {
+    pub(crate) fn new(options: PoolOptions) -> Arc<Self> {
+        Arc::new(Self { options, state: Mutex::default() })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A connection to an origin, if one waits that is alive as far as one can see.
+    pub(crate) async fn take(&self, origin: &str) -> Option<Connection> {
+        loop {
+            let mut dropped = Dropped::default();
+            let taken = self.lock().take(origin, &self.options, &mut dropped);
+            drop(dropped);
+            match taken? {
+                Connection::H1(mut connection) => {
+                    if connection.is_fit().await {
+                        return Some(Connection::H1(connection));
+                    }
+                }
+                stream => return Some(stream),
+            }
+        }
+    }
+
+    /// Takes back a connection that is fit for another request.
+    pub(crate) fn give_back(self: &Arc<Self>, origin: &Arc<str>, connection: Box<H1>) {
+        if self.options.idle_per_origin_max == 0 || connection.facts.born.elapsed() >= self.options.lifetime {
+            return;
+        }
+        let mut dropped = Dropped::default();
+        let mut state = self.lock();
+        let place = state.next_place(origin);
+        let waiting = state.origins.entry(Arc::clone(origin)).or_default();
+        waiting.h1.push((place, Instant::now(), connection));
+        state.trim(origin, &self.options, &mut dropped);
+        self.sweep_from_now_on(&mut state);
+        drop(state);
+    }
+
+    /// Lets others use a connection of HTTP/2 too.
+    pub(crate) fn share(self: &Arc<Self>, origin: &Arc<str>, connection: H2) {
+        if self.options.idle_per_origin_max == 0 {
+            return;
+        }
+        let mut dropped = Dropped::default();
+        let mut state = self.lock();
+        let place = state.next_place(origin);
+        state.origins.entry(Arc::clone(origin)).or_default().h2.push((place, connection));
+        state.trim(origin, &self.options, &mut dropped);
+        self.sweep_from_now_on(&mut state);
+        drop(state);
+    }
+
+    /// How many connections wait.
+    pub(crate) fn len(&self) -> usize {
+        self.lock().order.len()
+    }
+
+    /// A crawl that pauses uses no connection, and so would never notice that they are too old: somebody has to look.
+    fn sweep_from_now_on(self: &Arc<Self>, state: &mut State) {
+        if std::mem::replace(&mut state.swept, true) {
+            return;
+        }
+        let pool = Arc::downgrade(self);
+        let pause = (self.options.idle_timeout / 2).max(Duration::from_millis(50));
+        tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(pause).await;
+                if !Weak::upgrade(&pool).is_some_and(|pool| pool.sweep()) {
+                    return;
+                }
+            }
+        });
+    }
+
+    /// Drops what has waited too long. False once nothing waits.
+    fn sweep(&self) -> bool {
+        let mut dropped = Dropped::default();
+        let mut state = self.lock();
+        let origins: Vec<_> = state.origins.keys().cloned().collect();
+        for origin in origins {
+            state.expire(&origin, &self.options, &mut dropped);
+        }
+        state.swept = !state.order.is_empty();
+        state.swept
+    }
+}
+
+impl State {
+    fn next_place(&mut self, origin: &Arc<str>) -> u64 {
+        let place = self.next;
+        self.next += 1;
+        self.order.insert(place, Arc::clone(origin));
+        place
+    }
+
+    fn take(&mut self, origin: &str, options: &PoolOptions, dropped: &mut Dropped) -> Option<Connection> {
+        self.expire(origin, options, dropped);
+        let waiting = self.origins.get_mut(origin)?;
+        let free =
+            waiting.h2.iter().find(|(_, connection)| connection.streams() < options.streams_max.max(1));
+        if let Some((_, connection)) = free {
+            return Some(Connection::H2(connection.stream()));
+        }
+        let (place, _, connection) = waiting.h1.pop()?;
+        self.order.remove(&place);
+        self.forget_if_empty(origin);
+        Some(Connection::H1(connection))
+    }
+
+    /// Drops connections of an origin that are dead, too old or have waited too long.
+    fn expire(&mut self, origin: &str, options: &PoolOptions, dropped: &mut Dropped) {
+        let Self { origins, order, .. } = self;
+        let Some(waiting) = origins.get_mut(origin) else { return };
+        let too_old = |born: Instant, since: Instant| {
+            born.elapsed() >= options.lifetime || since.elapsed() >= options.idle_timeout
+        };
+        for old in waiting.h1.extract_if(.., |(_, since, connection)| too_old(connection.facts.born, *since))
+        {
+            order.remove(&old.0);
+            dropped.h1.push(old);
+        }
+        for old in waiting.h2.extract_if(.., |(_, connection)| {
+            let idle = connection.streams() == 0 && connection.used().elapsed() >= options.idle_timeout;
+            !connection.is_fit() || idle || connection.facts().born.elapsed() >= options.lifetime
+        }) {
+            order.remove(&old.0);
+            dropped.h2.push(old);
+        }
+        self.forget_if_empty(origin);
+    }
+
+    /// Keeps to the bounds after something was put in for an origin.
+    fn trim(&mut self, origin: &str, options: &PoolOptions, dropped: &mut Dropped) {
+        if let Some(waiting) = self.origins.get_mut(origin)
+            && waiting.h1.len() + waiting.h2.len() > options.idle_per_origin_max
+        {
+            let place = if waiting.h1.is_empty() { waiting.h2[0].0 } else { waiting.h1[0].0 };
+            self.drop_at(place, dropped);
+        }
+        while self.order.len() > options.idle_max {
+            let Some((&place, _)) = self.order.first_key_value() else { break };
+            self.drop_at(place, dropped);
+        }
+    }
+
+    fn drop_at(&mut self, place: u64, dropped: &mut Dropped) {
+        let Some(origin) = self.order.remove(&place) else { return };
+        if let Some(waiting) = self.origins.get_mut(&origin) {
+            dropped.h1.extend(waiting.h1.extract_if(.., |(at, ..)| *at == place));
+            dropped.h2.extend(waiting.h2.extract_if(.., |(at, _)| *at == place));
+        }
+        self.forget_if_empty(&origin);
+    }
+
+    fn forget_if_empty(&mut self, origin: &str) {
+        if self.origins.get(origin).is_some_and(|waiting| waiting.h1.is_empty() && waiting.h2.is_empty()) {
+            self.origins.remove(origin);
+        }
+    }
+}
