@@ -8,13 +8,13 @@ use serde_json::Value;
 
 /// A server that answers requests for as long as the test runs, by their path.
 fn serve(answer: impl Fn(&str, &str) -> String + Send + Clone + 'static) -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let address = listener.local_addr().expect("it has an address");
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             let (Ok(stream), answer) = (stream, answer.clone()) else { continue };
             std::thread::spawn(move || {
-                let mut input = BufReader::new(stream.try_clone().unwrap());
+                let mut input = BufReader::new(stream.try_clone().expect("it is cloned"));
                 loop {
                     let mut head = String::new();
                     while !head.ends_with("\r\n\r\n") {
@@ -46,8 +46,8 @@ fn run(arguments: &[&str]) -> Output {
 }
 
 fn lines(output: &Output) -> Vec<Value> {
-    let text = String::from_utf8(output.stdout.clone()).unwrap();
-    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    let text = String::from_utf8(output.stdout.clone()).expect("it is text");
+    text.lines().map(|line| serde_json::from_str(line).expect("it is JSON")).collect()
 }
 
 const OPEN: [&str; 2] = ["--allow-network", "127.0.0.0/8"];
