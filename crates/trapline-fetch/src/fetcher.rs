@@ -103,7 +103,7 @@ impl Fetcher {
         if inner.options.http1_only || rule.is_some_and(|rule| rule.http1_only) {
             destination.offer = Offer::Http1;
         }
-        let origin_name: Arc<str> = origin.name().into();
+        let origin_name = origin.name();
         let mut vigil = Vigil::default();
         let mut terms = Terms {
             limits: &limits,
@@ -113,7 +113,7 @@ impl Fetcher {
         };
         let mut fresh_only = false;
         loop {
-            let pooled = if fresh_only { None } else { inner.pool.take(&origin_name).await };
+            let pooled = if fresh_only { None } else { inner.pool.take(origin_name).await };
             fetched.reused = pooled.is_some();
             let mut connection = match pooled {
                 Some(connection) => connection,
@@ -123,7 +123,7 @@ impl Fetcher {
                         (times.dns, times.connect, times.tls);
                     if let Connection::H2(stream) = &connection {
                         // Others need not wait for this response to have theirs over the same connection.
-                        inner.pool.share(&origin_name, stream.connection().clone());
+                        inner.pool.share(origin_name, stream.connection().clone());
                     }
                     connection
                 }
@@ -172,7 +172,7 @@ impl Fetcher {
             drop(turn);
             let whole = tail.truncated.is_none();
             inner.record(request, fetched, head, tail);
-            inner.keep(&origin_name, connection, whole, fetched).await;
+            inner.keep(origin_name, connection, whole, fetched).await;
             return Ok(());
         }
     }

@@ -1,6 +1,7 @@
 //! The request as it is sent: whose headers win, and which secrets may go where.
 
 use std::str::FromStr;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::uri::{Authority, PathAndQuery, Scheme};
@@ -29,29 +30,23 @@ pub(crate) struct Stationery {
     credentials: Vec<(Origin, Credentials)>,
 }
 
-/// Scheme, host and port.
+/// Scheme, host and port, as `https://example.com:443`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Origin {
-    scheme: String,
-    host: String,
-    port: u16,
-}
+pub(crate) struct Origin(Arc<str>);
 
 impl Origin {
     pub(crate) fn of(url: &Url) -> Option<Self> {
-        if !matches!(url.scheme(), "http" | "https") {
+        let (scheme, host) = (url.scheme(), url.host_str()?);
+        if !matches!(scheme, "http" | "https") {
             return None;
         }
-        Some(Self {
-            scheme: url.scheme().to_owned(),
-            host: url.host_str()?.to_owned(),
-            port: url.port_or_known_default()?,
-        })
+        let port = url.port_or_known_default()?.to_string();
+        Some(Self([scheme, "://", host, ":", &port].concat().into()))
     }
 
     /// Under which name its connections wait.
-    pub(crate) fn name(&self) -> String {
-        format!("{}://{}:{}", self.scheme, self.host, self.port)
+    pub(crate) fn name(&self) -> &Arc<str> {
+        &self.0
     }
 }
 

@@ -187,7 +187,7 @@ impl RobotsCache {
             let file = RobotsFile::new(&inner.options.agents, Robots::disallow_all(), known);
             return (Arc::new(file), RobotsSource::Memory);
         };
-        let authority: Arc<str> = origin.name().into();
+        let authority = Arc::clone(origin.name());
         let host = inner.lock().host(&authority);
         if let Some(file) = host.at(now) {
             return (file, RobotsSource::Memory);
