@@ -175,6 +175,18 @@ fn carriers(address: Ipv4Addr) -> Vec<String> {
     ]
 }
 
+/// Hosts that are not to be dialled: first and last address of every special range, in every way to write it.
+pub(crate) fn special_hosts() -> Vec<String> {
+    let (v4, _) = edges_v4();
+    let (v6, _) = edges_v6();
+    let mut hosts: Vec<String> = v4.iter().flat_map(|address| spellings_v4(*address)).collect();
+    hosts.extend(v4.iter().flat_map(|address| carriers(*address)));
+    hosts.extend(v4.iter().filter(|address| address.to_bits() > 1).map(|address| format!("[::{address}]")));
+    hosts.extend(v6.iter().map(|address| format!("[{address}]")));
+    hosts.extend(["127.0.0.1", "127.1", "0x7f.1", "[::ffff:127.0.0.1]", "[::]", "0"].map(str::to_owned));
+    hosts
+}
+
 /// The host of a URL as an address; none if it is a name.
 fn address_of(host: &str) -> Option<IpAddr> {
     match parse_url(&format!("http://{host}/"), None).unwrap().host().unwrap() {
@@ -206,13 +218,7 @@ async fn special_addresses_are_refused_in_every_spelling_before_a_packet_leaves(
     let server = Server::silent().await;
     let port = server.port();
     let dialer = Dialer::new(closed_options()).unwrap();
-    let (v4, _) = edges_v4();
-    let (v6, _) = edges_v6();
-    let mut hosts: Vec<String> = v4.iter().flat_map(|address| spellings_v4(*address)).collect();
-    hosts.extend(v4.iter().flat_map(|address| carriers(*address)));
-    hosts.extend(v4.iter().filter(|address| address.to_bits() > 1).map(|address| format!("[::{address}]")));
-    hosts.extend(v6.iter().map(|address| format!("[{address}]")));
-    hosts.extend(["127.0.0.1", "127.1", "0x7f.1", "[::ffff:127.0.0.1]", "[::]", "0"].map(str::to_owned));
+    let hosts = special_hosts();
     let cases = hosts.len();
     for host in hosts {
         for scheme in ["http", "https"] {

@@ -4,6 +4,7 @@
 mod dialing;
 mod dns;
 mod door;
+mod entries;
 mod fetching;
 mod floods;
 mod guard;
