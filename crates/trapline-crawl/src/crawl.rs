@@ -9,7 +9,8 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use trapline_core::{Candidate, Timestamp};
 use trapline_frontier::{
-    Admission, Answer, Claimed, CrawlState, Ear, ErrorKind, Frontier, Outcome, Refusal, Settlement, StoreError, Want,
+    Admission, Answer, Claimed, CrawlState, Ear, ErrorKind, Frontier, Outcome, Refusal, Settlement,
+    StoreError, Want,
 };
 
 use crate::candidate::{CandidateChain, Prospect, Scope};
@@ -111,7 +112,8 @@ impl Crawl {
             return Ok(Claimed::default());
         }
         let want = Want { lease: Some(self.options.lease), ..Want::urls(room) };
-        let mut claimed = self.patiently("claim", async |frontier, now| frontier.claim(now, want.clone()).await).await?;
+        let mut claimed =
+            self.patiently("claim", async |frontier, now| frontier.claim(now, want.clone()).await).await?;
         let now = self.now().await?;
         for lease in claimed.leases.drain(..) {
             self.flights.start(lease, now);
@@ -161,9 +163,9 @@ impl Crawl {
         if due.is_empty() {
             return Ok(());
         }
-        let batch: Vec<_> =
-            due.iter().map(|id| Settlement::new(*id, Outcome::Renew { lease })).collect();
-        let settled = self.patiently("renew", async |frontier, now| frontier.settle(now, batch.clone()).await).await?;
+        let batch: Vec<_> = due.iter().map(|id| Settlement::new(*id, Outcome::Renew { lease })).collect();
+        let settled =
+            self.patiently("renew", async |frontier, now| frontier.settle(now, batch.clone()).await).await?;
         for (id, settled) in due.into_iter().zip(settled) {
             if settled.answer == Answer::Renewed {
                 self.flights.renewed(id, now + lease);
@@ -209,7 +211,10 @@ impl Crawl {
     }
 
     /// Seeds go through the candidate chain like everything else, and make the scope.
-    async fn admit(&mut self, seeds: Vec<Prospect>) -> Result<Vec<Result<Admission, SkippedLine>>, CrawlError> {
+    async fn admit(
+        &mut self,
+        seeds: Vec<Prospect>,
+    ) -> Result<Vec<Result<Admission, SkippedLine>>, CrawlError> {
         let mut considered: Vec<Result<Candidate, SkippedLine>> = Vec::with_capacity(seeds.len());
         for seed in seeds {
             let url = seed.url.clone();
@@ -219,7 +224,8 @@ impl Crawl {
             }
             considered.push(candidate);
         }
-        let batch: Vec<_> = considered.iter().filter_map(|candidate| candidate.as_ref().ok().cloned()).collect();
+        let batch: Vec<_> =
+            considered.iter().filter_map(|candidate| candidate.as_ref().ok().cloned()).collect();
         let mut admitted = self
             .patiently("admit", async |frontier, now| frontier.admit_candidates(now, &batch).await)
             .await?
@@ -230,9 +236,7 @@ impl Crawl {
             self.output.write(&[Results { page: None, skipped }]).await?;
         }
         let answers = considered.into_iter().map(|candidate| {
-            candidate.map(|_| {
-                admitted.next().unwrap_or(Admission::Refused(Refusal::Malformed))
-            })
+            candidate.map(|_| admitted.next().unwrap_or(Admission::Refused(Refusal::Malformed)))
         });
         let answers: Vec<_> = answers.collect();
         let mut tally = self.tally();

@@ -98,7 +98,11 @@ impl CrawlBuilder {
     /// Puts everything together.
     pub fn build(self, fetch: Arc<dyn Fetch>) -> Result<Crawl, ChainError> {
         let Self { frontier, world, mut options, robots, output, tally, .. } = self;
-        append(&mut options.chains.candidate, &crate::candidate::ORDER, self.rules.iter().map(|rule| rule.name()));
+        append(
+            &mut options.chains.candidate,
+            &crate::candidate::ORDER,
+            self.rules.iter().map(|rule| rule.name()),
+        );
         let fetches = self.fetch_processors.iter().map(|processor| processor.name());
         append(&mut options.chains.fetch, &fetch::ORDER, fetches);
         let dispositions = self.disposition_processors.iter().map(|processor| processor.name());

@@ -2,6 +2,7 @@
 
 mod config;
 mod config_command;
+mod crawl_command;
 mod demo_command;
 mod doctor_command;
 mod ended;
@@ -37,6 +38,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Config(config_command::ConfigArgs),
+    Crawl(crawl_command::CrawlArgs),
     Demo(demo_command::DemoArgs),
     Doctor(doctor_command::DoctorArgs),
     Fetch(fetch_command::FetchArgs),
@@ -52,6 +54,7 @@ enum Command {
 fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Config(args) => config_command::run(&args),
+        Command::Crawl(args) => crawl_command::run(&args),
         Command::Demo(args) => demo_command::run(&args),
         Command::Doctor(args) => doctor_command::run(&args),
         Command::Fetch(args) => fetch_command::run(&args),

@@ -21,7 +21,7 @@ use url::Url;
 
 pub use limits::LimitOptions;
 pub use patterns::{PatternError, Patterns};
-pub use queue::QueueOptions;
+pub use queue::{HostTerms, QueueOptions};
 pub use scope::{Scope, ScopeDecision, ScopeError, ScopeKind, ScopeRule, SeedPlaces};
 pub use traps::TrapOptions;
 

@@ -2,11 +2,12 @@
 //!
 //! Canonical form, identity and the usual queue key are the frontier handle's, which prepares what is left of the chain.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use trapline_core::Terms;
+use trapline_core::{Terms, registrable_domain};
 
-use super::{Origin, Prospect};
+use super::Prospect;
 use crate::chain::{Flow, Rule};
 
 /// Terms of queues.
@@ -14,8 +15,8 @@ use crate::chain::{Flow, Rule};
 pub struct QueueOptions {
     /// What is different for some hosts, by host; the most exact one counts. Defaults to none.
     pub hosts: Vec<HostTerms>,
-    /// The precedence of queues with seeds, lower first. Defaults to none: as all others.
-    pub seed_precedence: Option<u8>,
+    /// All hosts of a registrable domain share one pace. Defaults to false.
+    pub by_domain: bool,
 }
 
 /// What is different for some hosts.
@@ -51,20 +52,19 @@ impl Rule<Prospect> for Queue {
     }
 
     fn apply(&self, prospect: &mut Prospect) -> Flow {
-        if prospect.origin == Origin::Seed && self.0.seed_precedence.is_some() {
-            prospect.terms.precedence = self.0.seed_precedence;
-        }
-        if self.0.hosts.is_empty() {
-            return Flow::Next;
-        }
         let host = prospect.url.host_str().unwrap_or_default();
-        let exact = self.0.hosts.iter().filter(|terms| terms.fits(host)).max_by_key(|terms| terms.hosts.len());
+        if self.0.by_domain {
+            prospect.terms.group = registrable_domain(host).map(Arc::from);
+        }
+        let exact =
+            self.0.hosts.iter().filter(|terms| terms.fits(host)).max_by_key(|terms| terms.hosts.len());
         if let Some(terms) = exact {
             prospect.terms = Terms {
                 delay: terms.delay,
                 concurrency: terms.concurrency,
                 queue_budget: terms.budget,
-                precedence: terms.precedence.or(prospect.terms.precedence),
+                precedence: terms.precedence,
+                group: prospect.terms.group.take(),
                 ..Terms::default()
             };
         }

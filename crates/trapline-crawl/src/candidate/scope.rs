@@ -77,7 +77,8 @@ impl ScopeRule {
             Some(("host", host)) => ScopeMatch::Host(host.to_ascii_lowercase()),
             Some(("domain", domain)) => ScopeMatch::Domain(domain.to_ascii_lowercase()),
             Some(("prefix", url)) => {
-                let url = parse_url(url, None).map_err(|_| wrong("what follows `prefix:` is no whole URL"))?;
+                let url =
+                    parse_url(url, None).map_err(|_| wrong("what follows `prefix:` is no whole URL"))?;
                 ScopeMatch::Prefix(url.into())
             }
             Some(("regex", expression)) => {
@@ -129,7 +130,8 @@ impl SeedPlaces {
             ScopeKind::Any => true,
             ScopeKind::Host => places.hosts.contains(host),
             ScopeKind::Domain => {
-                places.domains.contains(registrable_domain(host).unwrap_or(host)) || places.hosts.contains(host)
+                places.domains.contains(registrable_domain(host).unwrap_or(host))
+                    || places.hosts.contains(host)
             }
             ScopeKind::Prefix => {
                 let text = url.as_str();
@@ -253,7 +255,11 @@ mod tests {
         check(
             ScopeKind::Prefix,
             &["https://www.a.example.org/docs/", "https://www.a.example.org/docs/a/b?c"],
-            &["https://www.a.example.org/", "https://www.a.example.org/docs2/", "http://www.a.example.org/docs/"],
+            &[
+                "https://www.a.example.org/",
+                "https://www.a.example.org/docs2/",
+                "http://www.a.example.org/docs/",
+            ],
         );
         check(ScopeKind::Any, &["https://elsewhere.test/"], &[]);
     }

@@ -85,8 +85,7 @@ impl Links {
                 continue;
             }
             let hop = if link.kind == LinkKind::Embed { 'E' } else { 'L' };
-            let origin =
-                Origin::Link { kind: link.kind, nofollow: page_says_no || link.is_nofollow() };
+            let origin = Origin::Link { kind: link.kind, nofollow: page_says_no || link.is_nofollow() };
             match Prospect::new(child(&from, url.to_owned(), hop), origin) {
                 Some(prospect) => self.consider(disposition, prospect),
                 None => disposition.results.skipped.push(SkippedLine {

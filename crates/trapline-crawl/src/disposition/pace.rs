@@ -19,24 +19,29 @@ use crate::ports::World;
 /// How long hosts are left alone.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PaceOptions {
-    /// How long a host is left alone after a fetch, at least. With 0 the factor does not count either. Defaults to 1 s.
+    /// How long a host is left alone after a fetch, at least. Defaults to 1 s.
     pub delay: Duration,
     /// How many times as long as a fetch took its host is left alone, so that slow servers are asked less often; 0 for not
-    /// at all. Defaults to 1.
+    /// at all. Defaults to 0.
     pub factor: f64,
     /// The shortest wait that the factor leads to. Defaults to 0.
     pub min: Duration,
-    /// The longest one. Defaults to 30 s.
+    /// The longest one that the factor or slowing answers lead to. Defaults to 30 s.
     pub max: Duration,
+    /// A host that answers ever more slowly is left alone for longer, in proportion. Not with a delay of 0. Defaults to
+    /// true.
+    pub adaptive: bool,
     /// Waits as long as robots.txt asks for. Defaults to true.
     pub crawl_delay: bool,
     /// The longest `Crawl-delay` that is respected. Defaults to 5 min.
     pub crawl_delay_max: Duration,
-    /// The longest `Retry-After` that is respected. Defaults to 1 h.
+    /// The longest `Retry-After` that is respected. Defaults to a day.
     pub retry_after_max: Duration,
     /// How long a host is left alone that answers 429 or 503 without `Retry-After`; each time in a row twice as long. Defaults
-    /// to 10 s.
+    /// to 30 s.
     pub back_off: Duration,
+    /// The longest such wait. Defaults to 1 h.
+    pub back_off_max: Duration,
     /// Up to this much is added by chance. Defaults to 0.
     pub jitter: Duration,
     /// So many fetches may follow each other without a wait, if the host was left alone for as many delays before. Defaults
@@ -48,13 +53,15 @@ impl Default for PaceOptions {
     fn default() -> Self {
         Self {
             delay: Duration::from_secs(1),
-            factor: 1.0,
+            factor: 0.0,
             min: Duration::ZERO,
             max: Duration::from_secs(30),
+            adaptive: true,
             crawl_delay: true,
             crawl_delay_max: Duration::from_secs(300),
-            retry_after_max: Duration::from_secs(3600),
-            back_off: Duration::from_secs(10),
+            retry_after_max: Duration::from_secs(86_400),
+            back_off: Duration::from_secs(30),
+            back_off_max: Duration::from_secs(3600),
             jitter: Duration::ZERO,
             burst: 1,
         }
@@ -82,6 +89,32 @@ struct QueueMemory {
     at: Timestamp,
     /// How often in a row it was overloaded.
     overloads: u32,
+    latency: Latency,
+}
+
+/// So many times as slow as usual is slower; less may be chance.
+const SLOWER: f64 = 2.0;
+
+/// How long a host takes to answer: of late, and usually.
+#[derive(Clone, Copy, Debug, Default)]
+struct Latency {
+    late_s: f64,
+    usual_s: f64,
+}
+
+impl Latency {
+    /// Takes a further answer into account: how many times as slow as usual the host is of late.
+    fn slower(&mut self, took: Duration) -> f64 {
+        // A host that needs milliseconds is not in trouble if it needs some more.
+        let took = took.as_secs_f64().max(0.05);
+        if self.usual_s == 0.0 {
+            (self.late_s, self.usual_s) = (took, took);
+        }
+        self.late_s += 0.3 * (took - self.late_s);
+        // It gets used to being fast at once, and to being slow only after a long time.
+        self.usual_s += if took < self.usual_s { 0.3 } else { 0.005 } * (took - self.usual_s);
+        self.late_s / self.usual_s
+    }
 }
 
 impl Politeness {
@@ -99,14 +132,25 @@ impl Politeness {
         {
             wait = wait.max(delay.min(options.crawl_delay_max));
         }
-        if let Some(took) = visit.took()
-            && !options.delay.is_zero()
-            && options.factor > 0.0
-        {
-            let seconds = (took.as_secs_f64() * options.factor).min(options.max.as_secs_f64());
-            wait = wait.max(Duration::from_secs_f64(seconds.max(0.0)).max(options.min));
+        if let Some(took) = visit.took() {
+            if options.factor > 0.0 {
+                let seconds = (took.as_secs_f64() * options.factor).min(options.max.as_secs_f64());
+                wait = wait.max(Duration::from_secs_f64(seconds.max(0.0)).max(options.min));
+            }
+            if options.adaptive && !options.delay.is_zero() {
+                wait = wait.max(self.slowing(disposition, took));
+            }
         }
         wait.max(self.overload(disposition))
+    }
+
+    /// How long a host is left alone that answers more slowly than it used to.
+    fn slowing(&self, disposition: &Disposition, took: Duration) -> Duration {
+        let slower = self.remember(disposition, |queue| queue.latency.slower(took));
+        if slower < SLOWER {
+            return Duration::ZERO;
+        }
+        self.options.delay.mul_f64(slower.min(1000.0)).min(self.options.max)
     }
 
     /// How long a host wants to be left alone that has too much to do.
@@ -128,8 +172,10 @@ impl Politeness {
         let said = response
             .and_then(|response| response.header("retry-after"))
             .and_then(|text| retry_after(text, disposition.ended));
-        let wait = said.unwrap_or_else(|| options.back_off.saturating_mul(1 << (overloads - 1).min(20)));
-        wait.min(options.retry_after_max)
+        said.map_or_else(
+            || options.back_off.saturating_mul(1 << (overloads - 1).min(20)).min(options.back_off_max),
+            |said| said.min(options.retry_after_max),
+        )
     }
 
     /// How long until a queue with a burst may be asked again.
@@ -150,7 +196,8 @@ impl Politeness {
             let oldest = queues.iter().min_by_key(|(_, queue)| queue.at).map(|(key, _)| Arc::clone(key));
             oldest.and_then(|oldest| queues.remove(&oldest));
         }
-        let fresh = QueueMemory { tokens: 1.0, at: disposition.ended, overloads: 0 };
+        let fresh =
+            QueueMemory { tokens: 1.0, at: disposition.ended, overloads: 0, latency: Latency::default() };
         change(queues.entry(Arc::clone(key)).or_insert(fresh))
     }
 
@@ -187,7 +234,10 @@ impl Processor<Disposition> for Politeness {
             return Flow::Next;
         }
         let wanted = self.asked_for(disposition);
-        let usual = matches!(disposition.outcome, Outcome::Done { .. } | Outcome::Retry { .. } | Outcome::Dead { .. });
+        let usual = matches!(
+            disposition.outcome,
+            Outcome::Done { .. } | Outcome::Retry { .. } | Outcome::Dead { .. }
+        );
         let bursts = self.options.burst > 1 && !self.options.delay.is_zero();
         if usual && !bursts && self.options.jitter.is_zero() && wanted <= self.options.delay {
             return Flow::Next;
@@ -213,6 +263,18 @@ fn retry_after(text: &str, now: Timestamp) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_host_that_slows_down_is_noticed() {
+        let mut latency = Latency::default();
+        let ms = Duration::from_millis;
+        assert!((0..100).all(|i| latency.slower(ms(100 + i % 20)) < SLOWER));
+        let slower = (0..10).map(|_| latency.slower(ms(1000))).fold(0.0, f64::max);
+        assert!(slower > 5.0, "{slower}");
+        assert!((0..20).map(|_| latency.slower(ms(100))).last().is_some_and(|slower| slower < SLOWER));
+        let mut quick = Latency::default();
+        assert!([1, 2, 40, 3].into_iter().all(|took| quick.slower(ms(took)) < SLOWER));
+    }
 
     #[test]
     fn retry_after_is_seconds_or_a_date() {

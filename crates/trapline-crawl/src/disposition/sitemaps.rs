@@ -22,11 +22,7 @@ pub(super) struct Sitemaps {
 
 impl Sitemaps {
     pub(super) fn new(options: &CrawlOptions, candidates: &Arc<CandidateChain>) -> Self {
-        Self {
-            candidates: Arc::clone(candidates),
-            follow: options.sitemaps,
-            guess: options.sitemap_guess,
-        }
+        Self { candidates: Arc::clone(candidates), follow: options.sitemaps, guess: options.sitemap_guess }
     }
 
     /// Sitemaps of a host whose robots.txt has just come.

@@ -14,4 +14,4 @@ pub(crate) use lists::{HostOverride, Lists, OriginLogin, entry_of};
 pub(crate) use log::{Log, LogFormat};
 pub(crate) use pace::{Pace, Queue, Retry};
 pub(crate) use robots::{Robots, Sitemaps};
-pub(crate) use scope::{Scope, Traps};
+pub(crate) use scope::{Scope, ScopeKind, Traps};

@@ -65,7 +65,13 @@ impl ResultFiles {
 impl Lines {
     fn open(path: PathBuf, noted: u64, fresh: bool) -> Result<Self, String> {
         let trouble = |error: std::io::Error| format!("cannot open {}: {error}", path.display());
-        let mut file = OpenOptions::new().create(true).read(true).write(true).truncate(false).open(&path).map_err(trouble)?;
+        let mut file = OpenOptions::new()
+            .create(true)
+            .read(true)
+            .write(true)
+            .truncate(false)
+            .open(&path)
+            .map_err(trouble)?;
         let bytes = file.metadata().map_err(trouble)?.len();
         if fresh && bytes > 0 {
             return Err(format!(
@@ -121,7 +127,8 @@ impl Output for ResultFiles {
                     write_line(&mut skipped, &skipped_line(line));
                 }
             }
-            let lengths = (files.pages.bytes + pages.len() as u64, files.skipped.bytes + skipped.len() as u64);
+            let lengths =
+                (files.pages.bytes + pages.len() as u64, files.skipped.bytes + skipped.len() as u64);
             notes.push(NoteWrite { key: self.note.clone(), value: Some(write_note(lengths)), expires: None });
         }
         files.pages.append(&pages)?;

@@ -14,7 +14,8 @@ const LINE_BYTES_MAX: usize = 65_536;
 /// Reads one seed. A missing scheme is `http`: servers that want another say so, and are believed.
 pub(super) fn read(text: &str) -> Result<Prospect, String> {
     let has_scheme = text.split_once("://").is_some_and(|(scheme, _)| {
-        !scheme.is_empty() && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
+        !scheme.is_empty()
+            && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
     });
     let whole = if has_scheme { text.to_owned() } else { format!("http://{text}") };
     let url = parse_url(&whole, None)
