@@ -13,6 +13,7 @@ use crate::crawl::Crawl;
 use crate::disposition::{self, Disposition};
 use crate::fetch::{self, Visit};
 use crate::flights::{Chains, Flights};
+use crate::gate::Gate;
 use crate::handle::CrawlHandle;
 use crate::options::CrawlOptions;
 use crate::ports::{Fetch, NoOutput, Output, Robots, World};
@@ -111,8 +112,18 @@ impl CrawlBuilder {
         let scope = Arc::new(Scope::new(options.scope, options.scope_rules.clone()));
         let candidates =
             Arc::new(CandidateChain::new(&options, Arc::clone(&scope), frontier.clone(), self.rules)?);
+        let gate = Arc::new(Gate::default());
         let chains = Chains {
-            fetch: fetch::chain(&options, &scope, &world, fetch, robots, self.fetch_processors)?,
+            fetch: fetch::chain(
+                &options,
+                &scope,
+                &world,
+                &frontier,
+                &gate,
+                fetch,
+                robots,
+                self.fetch_processors,
+            )?,
             disposition: disposition::chain(
                 &options,
                 &scope,
@@ -138,6 +149,8 @@ impl CrawlBuilder {
             candidates,
             handle,
             orders,
+            gate,
+            pausing: Vec::new(),
             seeding: true,
             stopping: false,
             begun: Timestamp::ZERO,

@@ -3,21 +3,28 @@
 //! Here is what the user typed and what it means. The crawl itself is in `trapline-crawl`; what it needs of the world is put
 //! together in `run`.
 
+mod adapt;
+mod control;
 mod files;
 mod folder;
+mod inject;
 mod plan;
+mod report;
 mod run;
 mod seeds;
+mod standing;
+mod watch;
 mod world;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
 
 use clap::Args;
 
-use crate::config::{self, FileConfig, Flags};
+use crate::config::{self, Flags};
 use crate::ended::complain;
+
+pub(crate) use control::{Order, order};
 
 /// Exit code where a limit ended the crawl; running it again with a higher one goes on.
 const LIMIT: u8 = 3;
@@ -175,9 +182,4 @@ pub(crate) fn run(args: &CrawlArgs) -> ExitCode {
             ExitCode::from(2)
         }
     }
-}
-
-/// How often somebody who does not look at a terminal is told how it goes.
-fn progress_period(config: &FileConfig) -> Option<Duration> {
-    Some(config.output.progress).filter(|period| !period.is_zero())
 }

@@ -10,6 +10,7 @@ mod patterns;
 mod queue;
 mod scheme;
 mod scope;
+pub(crate) mod seed_notes;
 mod traps;
 
 use std::sync::Arc;

@@ -14,11 +14,12 @@ use std::time::Duration;
 
 use trapline_core::{Timestamp, parse_url};
 use trapline_extract::{Page, Sitemap};
-use trapline_frontier::Lease;
+use trapline_frontier::{Frontier, Lease};
 use url::Url;
 
 use crate::candidate::Scope;
 use crate::chain::{ChainError, Processor, Processors, in_order};
+use crate::gate::Gate;
 use crate::options::CrawlOptions;
 use crate::ports::{Fetch, Robots, RobotsWord, World};
 use crate::response::{Response, WebRequest};
@@ -137,16 +138,18 @@ pub(crate) fn chain(
     options: &CrawlOptions,
     scope: &Arc<Scope>,
     world: &Arc<dyn World>,
+    frontier: &Frontier,
+    gate: &Arc<Gate>,
     fetch: Arc<dyn Fetch>,
     robots: Option<Arc<dyn Robots>>,
     own: Processors<Visit>,
 ) -> Result<Processors<Visit>, ChainError> {
     let pause = !options.pace.delay.is_zero() || !options.pace.min.is_zero();
     let mut parts: Processors<Visit> = vec![
-        Arc::new(scope::Recheck(Arc::clone(scope))),
-        Arc::new(robots::Obey { robots, world: Arc::clone(world), pause }),
+        Arc::new(scope::Recheck::new(Arc::clone(scope), frontier.clone())),
+        Arc::new(robots::Obey { robots, world: Arc::clone(world), gate: Arc::clone(gate), pause }),
         Arc::new(conditional::Conditional { on: options.conditional }),
-        Arc::new(get::Get(fetch)),
+        Arc::new(get::Get { fetch, gate: Arc::clone(gate) }),
         Arc::new(extract::Extract),
     ];
     parts.extend(own);

@@ -1,8 +1,8 @@
 //! Puts a crawl together and lets it run.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -12,12 +12,17 @@ use trapline_core::Timestamp;
 use trapline_crawl::{Crawl, CrawlEnd, CrawlHandle, Tally};
 use trapline_fetch::{Fetcher, RobotsCache};
 use trapline_frontier::{
-    CrawlChange, CrawlState, Frontier, LeaseId, Outcome, Query, Rows, Scan, Settings, Settlement, StoreError,
+    CrawlChange, CrawlState, Frontier, LeaseId, Outcome, Query, Rows, Scan, Settings, Settlement, Stats,
+    StoreError,
 };
 
+use super::control::{Control, write_whole};
 use super::files::ResultFiles;
 use super::folder::Folder;
+use super::inject::Inject;
+use super::report::Report;
 use super::seeds::{self, SeedFile};
+use super::watch::{Telling, Watch};
 use super::world::RealWorld;
 use super::{CrawlArgs, LIMIT, STOPPED, plan};
 use crate::config::FileConfig;
@@ -84,11 +89,44 @@ pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig) -> Result<ExitCode, S
         let crawl = builder.build(Arc::new(fetcher)).map_err(|error| error.to_string())?;
         let handle = crawl.handle();
         listen_to_signals(&handle)?;
+        let watch = Watch {
+            handle: handle.clone(),
+            frontier: frontier.clone(),
+            folder: folder.path().to_owned(),
+            control: Control::new(folder.path())?,
+            inject: Inject::new(folder.path())?,
+            telling: Telling {
+                quiet: args.quiet,
+                json: args.json,
+                period: Some(config.output.progress).filter(|period| !period.is_zero()),
+            },
+            max_pages: config.crawl.max_pages,
+            adaptive: config.crawl.adaptive.then_some(config.crawl.concurrency as usize),
+        };
+        let watching = tokio::spawn(watch.run());
         let seeding = tokio::spawn(seed(handle.clone(), command_line, args.seed_files.clone()));
         let end = crawl.run().await.map_err(|error| error.to_string())?;
         seeding.abort();
+        watching.abort();
+        let _ = watching.await;
+        let stats = frontier.stats(moment::now()).await.map_err(told)?;
+        report(args, folder.path(), end, &stats)?;
         Ok(code(end, &handle.tally()))
     })
+}
+
+/// Writes the report, and shows it.
+fn report(args: &CrawlArgs, folder: &Path, end: CrawlEnd, stats: &Stats) -> Result<(), String> {
+    let report = Report::read(folder)?;
+    let (text, json) = (report.text(end, stats), report.json(end, stats));
+    for (name, content) in [("report.txt", &text), ("report.json", &format!("{json:#}\n"))] {
+        let path = folder.join(name);
+        write_whole(&path, content).map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+    }
+    let shown = if args.json { format!("{json}\n") } else { text };
+    // Nobody may be listening.
+    let _ = std::io::stdout().write_all(shown.as_bytes());
+    Ok(())
 }
 
 /// What the frontier is told of the crawl. Limits of a run are kept here, so that a higher one lets it go on.
