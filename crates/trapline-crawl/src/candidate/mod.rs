@@ -26,7 +26,7 @@ pub use queue::{HostTerms, QueueOptions};
 pub use scope::{Scope, ScopeDecision, ScopeError, ScopeKind, ScopeRule, SeedPlaces};
 pub use traps::TrapOptions;
 
-use crate::chain::{ChainError, Flow, Rules, in_order};
+use crate::chain::{ChainError, Flow, Rule, Rules, in_order};
 use crate::line::SkippedLine;
 use crate::options::CrawlOptions;
 
@@ -137,7 +137,7 @@ impl CandidateChain {
         ];
         parts.extend(own);
         let names = options.chains.candidate.clone().unwrap_or_else(|| ORDER.map(str::to_owned).to_vec());
-        let rules = in_order("candidate", &names, &parts, |rule| rule.name())?;
+        let rules = in_order("candidate", &names, &parts, |rule: &dyn Rule<Prospect>| rule.name())?;
         Ok(Self { rules, frontier })
     }
 

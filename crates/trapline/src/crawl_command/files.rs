@@ -185,7 +185,7 @@ fn page_line(page: &PageLine) -> serde_json::Value {
         ("address", page.address.as_ref().map(|address| json!(address))),
         ("protocol", page.protocol.map(|protocol| json!(protocol))),
         ("truncated", page.truncated.map(|truncated| json!(truncated))),
-        ("not_modified", page.not_modified.then(|| json!(true))),
+        ("not_modified", page.not_modified.then_some(json!(true))),
         ("redirect", page.redirect.as_ref().map(|redirect| json!(redirect))),
         ("mime", page.mime.as_ref().map(|mime| json!(mime))),
         ("charset", page.charset.map(|charset| json!(charset))),
