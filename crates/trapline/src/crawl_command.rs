@@ -12,6 +12,7 @@ mod plan;
 mod report;
 mod run;
 mod seeds;
+mod some_robots;
 mod standing;
 mod watch;
 mod world;
