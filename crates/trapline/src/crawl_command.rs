@@ -17,7 +17,7 @@ mod standing;
 mod watch;
 mod world;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
@@ -43,7 +43,7 @@ const STOPPED: u8 = 4;
 /// Ctrl-C once finishes what is in flight and saves; twice stops now. Both can be resumed.
 ///
 /// Exit code 0: all is done. 1: all is done, and none of it worked. 2: trouble. 3: a limit was reached. 4: stopped.
-#[derive(Args)]
+#[derive(Args, Default)]
 #[command(after_help = "\
 Examples:
   $ trapline crawl https://example.org/ --contact me@example.org
@@ -169,6 +169,14 @@ impl CrawlArgs {
             .switch("--ignore-robots", "robots.obey", self.ignore_robots, "false")
             .set(&self.set)
     }
+}
+
+/// Crawls from seeds into a folder, with options as `--set` takes them. For other commands.
+pub(crate) fn crawl_into(folder: &Path, seeds: Vec<String>, settings: &[String]) -> Result<ExitCode, String> {
+    let args =
+        CrawlArgs { seeds, out: Some(folder.to_owned()), set: settings.to_vec(), ..CrawlArgs::default() };
+    let loaded = config::load(None, [], &args.flags()).map_err(|refused| refused.to_string())?;
+    run::crawl(&args, &loaded.config)
 }
 
 /// Crawls.
