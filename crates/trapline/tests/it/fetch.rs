@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 use serde_json::Value;
 
 /// A server that answers requests for as long as the test runs, by their path.
-fn serve(answer: impl Fn(&str, &str) -> String + Send + Clone + 'static) -> SocketAddr {
+pub(crate) fn serve(answer: impl Fn(&str, &str) -> String + Send + Clone + 'static) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     let address = listener.local_addr().expect("it has an address");
     std::thread::spawn(move || {
@@ -33,7 +33,7 @@ fn serve(answer: impl Fn(&str, &str) -> String + Send + Clone + 'static) -> Sock
     address
 }
 
-fn ok(headers: &str, body: &str) -> String {
+pub(crate) fn ok(headers: &str, body: &str) -> String {
     format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n{headers}\r\n{body}", body.len())
 }
 
