@@ -145,6 +145,9 @@ fn bodies_go_to_a_file_and_no_further_than_allowed() {
     let output = run(&[&page, "--body", name, "--max-bytes", "100", OPEN[0], OPEN[1]]);
     assert_eq!(lines(&output)[0]["truncated"], "decoded_bytes");
     assert_eq!(std::fs::read(&file).unwrap(), "x".repeat(100).as_bytes());
+    // Where nothing came, what was there stays.
+    assert_eq!(run(&[&page, "--body", name]).status.code(), Some(1));
+    assert_eq!(std::fs::read(&file).unwrap(), "x".repeat(100).as_bytes());
     let output = run(&[&page, &page, "--body", name, OPEN[0], OPEN[1]]);
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("--body with a file is for one URL"));
@@ -164,6 +167,9 @@ fn robots_txt_is_asked_if_wanted() {
     assert_eq!((&lines[0]["status"], &lines[1]["error"]), (&200.into(), &"robots".into()));
     assert_eq!(lines[1]["robots"]["line"]["number"], 2);
     assert!(run(&[&private, OPEN[0], OPEN[1]]).status.success());
+    assert_eq!(lines[1]["message"], "robots.txt does not allow it");
+    let refused = self::lines(&run(&[&open, "--robots"]));
+    assert_eq!(refused[0]["message"], "robots.txt cannot be had, so that nothing is allowed");
 }
 
 #[test]
