@@ -6,6 +6,7 @@
 
 mod authority;
 mod documentation;
+mod hostile;
 mod keeper;
 mod nginx;
 mod place;
@@ -18,6 +19,7 @@ mod wget;
 
 pub use authority::{Authority, Certificate};
 pub use documentation::documentation;
+pub use hostile::{HostileServer, Manner};
 pub use nginx::Nginx;
 pub use postgres::{PostgresBuilder, PostgresServer, Stop};
 pub use site::Site;

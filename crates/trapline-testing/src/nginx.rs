@@ -104,6 +104,12 @@ impl Nginx {
         Ok(visits?.into_iter().filter(|visit| visit.site != LAST).collect())
     }
 
+    /// How many requests it has answered so far, those that were taken among them.
+    pub fn answered(&self) -> usize {
+        let log = std::fs::read(self.folder.join("visits")).unwrap_or_default();
+        log.iter().filter(|&&byte| byte == b'\n').count()
+    }
+
     /// A request is logged after its answer was sent but before its connection is closed: when this one is closed, those answered
     /// before it are in the log.
     fn write_out(&self) -> Result<(), String> {
