@@ -168,6 +168,12 @@ impl Dialer {
         })
     }
 
+    /// Where a host name and port lead, in the order in which the addresses would be tried. Nothing is dialled, and the guard has
+    /// not judged them.
+    pub async fn look_up(&self, host: &str, port: u16) -> Result<Vec<SocketAddr>, DialError> {
+        self.dns.addresses(host, port).await
+    }
+
     /// The guard that judges what this dialer dials.
     pub fn guard(&self) -> &Guard {
         &self.door.guard

@@ -17,6 +17,7 @@ mod exchange;
 mod fetch_error;
 mod fetched;
 mod fetcher;
+mod for_crawl;
 mod guard;
 mod head;
 mod host_pattern;

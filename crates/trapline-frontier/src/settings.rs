@@ -111,8 +111,17 @@ impl Default for Settings {
     }
 }
 
-const ORDERS: [(&str, Order); 3] = [("fifo", Order::Fifo), ("lifo", Order::Lifo), ("date", Order::Date)];
-const PACES: [(&str, Pace); 2] = [("settle", Pace::Settle), ("claim", Pace::Claim)];
+impl Order {
+    /// Every order, with the name it has in the configuration.
+    pub const NAMES: [(&'static str, Self); 3] =
+        [("fifo", Self::Fifo), ("lifo", Self::Lifo), ("date", Self::Date)];
+}
+
+impl Pace {
+    /// Every way to count, with the name it has in the configuration.
+    pub const NAMES: [(&'static str, Self); 2] = [("settle", Self::Settle), ("claim", Self::Claim)];
+}
+
 const GATES: [(&str, AdmissionGate); 2] =
     [("open", AdmissionGate::Open), ("blocked", AdmissionGate::Blocked)];
 const SWITCH: [(&str, bool); 2] = [("true", true), ("false", false)];
@@ -148,8 +157,8 @@ impl Settings {
             "lease" => self.lease = duration(name, value)?,
             "delay" => self.delay = duration(name, value)?,
             "concurrency" => self.concurrency = number(name, value)?,
-            "order" => self.order = choice(name, value, &ORDERS)?,
-            "pace" => self.pace = choice(name, value, &PACES)?,
+            "order" => self.order = choice(name, value, &Order::NAMES)?,
+            "pace" => self.pace = choice(name, value, &Pace::NAMES)?,
             "hold_queues" => self.hold_queues = choice(name, value, &SWITCH)?,
             "balance_replenish" => self.balance_replenish = number(name, value)?,
             "queue_budget" => self.queue_budget = optional(name, value, number)?,
@@ -182,8 +191,8 @@ impl Settings {
             "lease" => format_duration(self.lease),
             "delay" => format_duration(self.delay),
             "concurrency" => self.concurrency.to_string(),
-            "order" => name_of(self.order, &ORDERS),
-            "pace" => name_of(self.pace, &PACES),
+            "order" => name_of(self.order, &Order::NAMES),
+            "pace" => name_of(self.pace, &Pace::NAMES),
             "hold_queues" => self.hold_queues.to_string(),
             "balance_replenish" => self.balance_replenish.to_string(),
             "queue_budget" => self.queue_budget.map_or_else(none, |n| n.to_string()),

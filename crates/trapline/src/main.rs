@@ -1,15 +1,21 @@
 //! The binary: configuration, wiring, commands. It alone knows which adapters exist.
 
+mod config;
+mod config_command;
+mod crawl_command;
 mod demo_command;
+mod doctor_command;
 mod ended;
 mod fetch_command;
 mod frontier_command;
 mod links_command;
+mod log;
 mod moment;
 mod output;
 mod robots_command;
 mod sim_command;
 mod sitemap_command;
+mod size;
 mod store_command;
 mod store_url;
 mod url_command;
@@ -31,7 +37,10 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    Config(config_command::ConfigArgs),
+    Crawl(crawl_command::CrawlArgs),
     Demo(demo_command::DemoArgs),
+    Doctor(doctor_command::DoctorArgs),
     Fetch(fetch_command::FetchArgs),
     Frontier(frontier_command::FrontierCommand),
     Links(links_command::LinksArgs),
@@ -44,7 +53,10 @@ enum Command {
 
 fn main() -> ExitCode {
     match Cli::parse().command {
+        Command::Config(args) => config_command::run(&args),
+        Command::Crawl(args) => crawl_command::run(&args),
         Command::Demo(args) => demo_command::run(&args),
+        Command::Doctor(args) => doctor_command::run(&args),
         Command::Fetch(args) => fetch_command::run(&args),
         Command::Frontier(command) => frontier_command::run(&command),
         Command::Links(args) => links_command::run(&args),

@@ -3,7 +3,6 @@
 mod disk_stores;
 mod disk_url;
 mod postgres_url;
-mod size;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -146,6 +145,11 @@ pub(crate) fn stores(url: &str) -> Result<Box<dyn Stores>, String> {
             "`{url}`: simulated stores choose for themselves how they are kept; leave out what follows the `?`"
         )),
     }
+}
+
+/// Whether a URL names a store at all. Nothing is opened.
+pub(crate) fn check(url: &str) -> Result<(), String> {
+    parse(url).map(drop)
 }
 
 /// A URL as people may see it, without a password.

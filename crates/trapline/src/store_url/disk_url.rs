@@ -3,7 +3,7 @@
 use trapline_core::parse_duration;
 use trapline_stores::{DiskOptions, Durability};
 
-use super::size;
+use crate::size;
 
 /// A folder, and what was chosen for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -5,7 +5,7 @@ const UNITS: [(&str, u64); 5] =
     [("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1)];
 
 /// Reads an amount of bytes. Units may be written in any case; one is needed, but for 0.
-pub(super) fn parse(text: &str) -> Result<u64, String> {
+pub(crate) fn parse(text: &str) -> Result<u64, String> {
     let wrong = || {
         format!(
             "`{text}` is not an amount of bytes: write digits and a unit (B, KiB, MiB, GiB or TiB), such as 512MiB or 10GiB, or \
@@ -26,6 +26,15 @@ pub(super) fn parse(text: &str) -> Result<u64, String> {
     bytes.ok_or_else(|| format!("`{text}` is more bytes than can be counted"))
 }
 
+/// Writes an amount of bytes in the largest unit that keeps it whole, the way [`parse`] reads it.
+pub(crate) fn format(bytes: u64) -> String {
+    let unit = UNITS.iter().find(|(_, unit)| bytes.is_multiple_of(*unit));
+    match unit {
+        Some((name, unit)) if bytes > 0 => format!("{}{name}", bytes / unit),
+        _ => "0".to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -44,6 +53,16 @@ mod tests {
             ("18446744073709551615B", u64::MAX),
         ] {
             assert_eq!(parse(text), Ok(bytes), "{text}");
+            assert_eq!(parse(&format(bytes)), Ok(bytes), "{text}");
+        }
+    }
+
+    #[test]
+    fn amounts_are_written_in_the_largest_unit() {
+        for (bytes, text) in
+            [(0, "0"), (1, "1B"), (1500, "1500B"), (65_536, "64KiB"), (16 << 20, "16MiB"), (1 << 40, "1TiB")]
+        {
+            assert_eq!(format(bytes), text);
         }
     }
 

@@ -1,0 +1,174 @@
+//! The candidate chain: what becomes of a URL that somebody found, before it is scheduled.
+//!
+//! Seeds, injected URLs, links, redirects and entries of sitemaps all come through here. The folder holds the rules, one a
+//! file; the order is in [`ORDER`].
+
+mod kinds;
+mod limits;
+mod nofollow;
+mod patterns;
+mod queue;
+mod scheme;
+mod scope;
+mod traps;
+
+use std::sync::Arc;
+
+use trapline_core::{Candidate, Request, Terms, parse_url};
+use trapline_extract::LinkKind;
+use trapline_frontier::Frontier;
+use url::Url;
+
+pub use limits::LimitOptions;
+pub use patterns::{PatternError, Patterns};
+pub use queue::{HostTerms, QueueOptions};
+pub use scope::{Scope, ScopeDecision, ScopeError, ScopeKind, ScopeRule, SeedPlaces};
+pub use traps::TrapOptions;
+
+use crate::chain::{ChainError, Flow, Rules, in_order};
+use crate::line::SkippedLine;
+use crate::options::CrawlOptions;
+
+/// The rules of the candidate chain, as they follow one another unless a configuration says otherwise.
+pub const ORDER: [&str; 8] = ["scheme", "kinds", "nofollow", "scope", "limits", "traps", "patterns", "queue"];
+
+/// Where a URL came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// An operator named it.
+    Seed,
+    /// A page links to it.
+    Link {
+        /// What the page does with it.
+        kind: LinkKind,
+        /// The link, or the page, asks not to follow it.
+        nofollow: bool,
+    },
+    /// A server sent us there.
+    Redirect,
+    /// It is a sitemap.
+    Sitemap,
+    /// A sitemap names it.
+    SitemapEntry,
+}
+
+/// A URL that somebody found, on its way through the candidate chain.
+#[derive(Clone, Debug)]
+pub struct Prospect {
+    /// The URL, parsed.
+    pub url: Url,
+    /// The request that it may become.
+    pub request: Request,
+    /// Where it came from.
+    pub origin: Origin,
+    /// Terms for its queue.
+    pub terms: Terms,
+    /// Its queue, if not the usual one.
+    pub slot: Option<String>,
+    /// Its class, if the crawl's policy is not to decide.
+    pub class: Option<u8>,
+    /// Its cost, likewise.
+    pub cost: Option<u32>,
+    /// Why it is not to be fetched, once a rule has said so.
+    pub dropped: Option<Dropped>,
+}
+
+/// Why a URL is not to be fetched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dropped {
+    /// The rule that says so.
+    pub rule: &'static str,
+    /// What it says.
+    pub detail: String,
+}
+
+impl Prospect {
+    /// A prospect of a request. None if its URL is none.
+    pub fn new(request: Request, origin: Origin) -> Option<Self> {
+        let url = parse_url(&request.url, None).ok()?;
+        Some(Self {
+            url,
+            request,
+            origin,
+            terms: Terms::default(),
+            slot: None,
+            class: None,
+            cost: None,
+            dropped: None,
+        })
+    }
+
+    /// A seed.
+    pub fn seed(url: &str) -> Option<Self> {
+        Self::new(Request { seed: Some(url.to_owned()), ..Request::get(url) }, Origin::Seed)
+    }
+
+    /// Is not to be fetched. What a rule returns then.
+    pub fn drop(&mut self, rule: &'static str, detail: impl Into<String>) -> Flow {
+        self.dropped = Some(Dropped { rule, detail: detail.into() });
+        Flow::End
+    }
+}
+
+/// The candidate chain.
+pub struct CandidateChain {
+    rules: Rules<Prospect>,
+    frontier: Frontier,
+}
+
+impl CandidateChain {
+    /// The chain that the options ask for, with a program's own rules to choose from too.
+    pub fn new(
+        options: &CrawlOptions,
+        scope: Arc<Scope>,
+        frontier: Frontier,
+        own: Rules<Prospect>,
+    ) -> Result<Self, ChainError> {
+        let mut parts: Rules<Prospect> = vec![
+            Arc::new(scheme::Scheme),
+            Arc::new(kinds::Kinds { embeds: options.embeds }),
+            Arc::new(nofollow::Nofollow),
+            Arc::new(scope::InScope(scope)),
+            Arc::new(limits::Limits(options.limits.clone())),
+            Arc::new(traps::Traps(options.traps.clone())),
+            Arc::new(patterns::Matches(options.patterns.clone())),
+            Arc::new(queue::Queue(options.queue.clone())),
+        ];
+        parts.extend(own);
+        let names = options.chains.candidate.clone().unwrap_or_else(|| ORDER.map(str::to_owned).to_vec());
+        let rules = in_order("candidate", &names, &parts, |rule| rule.name())?;
+        Ok(Self { rules, frontier })
+    }
+
+    /// Whether a URL is to be fetched: the candidate, or why not.
+    pub fn consider(&self, mut prospect: Prospect) -> Result<Candidate, SkippedLine> {
+        for rule in &self.rules {
+            if rule.apply(&mut prospect) == Flow::End {
+                break;
+            }
+        }
+        if let Some(Dropped { rule, detail }) = prospect.dropped {
+            return Err(skipped(prospect.request, rule, Some(detail)));
+        }
+        let Prospect { request, terms, slot, class, cost, .. } = prospect;
+        match self.frontier.prepare_in(request.clone(), slot.as_deref()) {
+            Ok(candidate) => Ok(Candidate {
+                terms,
+                class: class.or(candidate.class),
+                cost: cost.or(candidate.cost),
+                ..candidate
+            }),
+            Err(error) => Err(skipped(request, "malformed", Some(error.to_string()))),
+        }
+    }
+}
+
+fn skipped(request: Request, reason: &str, detail: Option<String>) -> SkippedLine {
+    SkippedLine {
+        url: request.url,
+        reason: reason.to_owned(),
+        detail: detail.filter(|detail| !detail.is_empty()),
+        via: request.via,
+        depth: request.depth,
+    }
+}

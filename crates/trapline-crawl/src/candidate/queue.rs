@@ -1,0 +1,73 @@
+//! Which queue a URL goes to, and on what terms.
+//!
+//! Canonical form, identity and the usual queue key are the frontier handle's, which prepares what is left of the chain.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use trapline_core::{Terms, registrable_domain};
+
+use super::Prospect;
+use crate::chain::{Flow, Rule};
+
+/// Terms of queues.
+#[derive(Clone, Debug, Default)]
+pub struct QueueOptions {
+    /// What is different for some hosts, by host; the most exact one counts. Defaults to none.
+    pub hosts: Vec<HostTerms>,
+    /// All hosts of a registrable domain share one pace. Defaults to false.
+    pub by_domain: bool,
+}
+
+/// What is different for some hosts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HostTerms {
+    /// Which hosts: a name, or `*.` and a name for all below it.
+    pub hosts: String,
+    /// How long a host is left alone after a fetch.
+    pub delay: Option<Duration>,
+    /// How many fetches at a time.
+    pub concurrency: Option<u32>,
+    /// How much may be spent on it.
+    pub budget: Option<u64>,
+    /// When it has its turn, lower first.
+    pub precedence: Option<u8>,
+}
+
+impl HostTerms {
+    fn fits(&self, host: &str) -> bool {
+        match self.hosts.strip_prefix("*.") {
+            Some(domain) => host.strip_suffix(domain).is_some_and(|rest| rest.ends_with('.')),
+            None => self.hosts == "*" || self.hosts == host,
+        }
+    }
+}
+
+/// Sets the terms of a candidate's queue.
+pub(super) struct Queue(pub(super) QueueOptions);
+
+impl Rule<Prospect> for Queue {
+    fn name(&self) -> &'static str {
+        "queue"
+    }
+
+    fn apply(&self, prospect: &mut Prospect) -> Flow {
+        let host = prospect.url.host_str().unwrap_or_default();
+        if self.0.by_domain {
+            prospect.terms.group = registrable_domain(host).map(Arc::from);
+        }
+        let exact =
+            self.0.hosts.iter().filter(|terms| terms.fits(host)).max_by_key(|terms| terms.hosts.len());
+        if let Some(terms) = exact {
+            prospect.terms = Terms {
+                delay: terms.delay,
+                concurrency: terms.concurrency,
+                queue_budget: terms.budget,
+                precedence: terms.precedence,
+                group: prospect.terms.group.take(),
+                ..Terms::default()
+            };
+        }
+        Flow::Next
+    }
+}

@@ -1,0 +1,300 @@
+//! The scope: which URLs belong to the crawl at all.
+//!
+//! A list of rules. Each may accept, reject or have no opinion; the last that has one decides.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use regex::Regex;
+use trapline_core::{parse_url, registrable_domain};
+use url::Url;
+
+use super::{Origin, Prospect};
+use crate::chain::{Flow, Rule};
+
+/// How far around its seeds a crawl goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ScopeKind {
+    /// Only hosts that have a seed.
+    #[default]
+    Host,
+    /// All hosts of their registrable domains.
+    Domain,
+    /// Only what is below a seed's folder.
+    Prefix,
+    /// Everywhere.
+    Any,
+}
+
+impl std::str::FromStr for ScopeKind {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Ok(match text {
+            "host" => Self::Host,
+            "domain" => Self::Domain,
+            "prefix" => Self::Prefix,
+            "any" => Self::Any,
+            _ => return Err(format!("`{text}` is no scope: write host, domain, prefix or any")),
+        })
+    }
+}
+
+/// One rule of a scope.
+#[derive(Clone, Debug)]
+pub struct ScopeRule {
+    /// Whether what it matches is accepted; otherwise it is rejected.
+    pub accepts: bool,
+    /// What it matches.
+    pub matches: ScopeMatch,
+    /// As it is called in logs: how it was written.
+    pub name: Arc<str>,
+}
+
+/// What a rule of a scope matches.
+#[derive(Clone, Debug)]
+pub enum ScopeMatch {
+    /// Everything.
+    All,
+    /// What is near a seed, as the scope's kind says.
+    Seeds(ScopeKind),
+    /// A host.
+    Host(String),
+    /// A host and all hosts below it.
+    Domain(String),
+    /// URLs that begin so.
+    Prefix(String),
+    /// URLs in which this is found.
+    Regex(Regex),
+}
+
+impl ScopeRule {
+    /// Reads `host:NAME`, `domain:NAME`, `prefix:URL`, `regex:EXPRESSION` or `all`.
+    pub fn parse(accepts: bool, text: &str) -> Result<Self, ScopeError> {
+        let wrong = |why: &str| ScopeError { rule: text.to_owned(), why: why.to_owned() };
+        let matches = match text.split_once(':') {
+            _ if text == "all" => ScopeMatch::All,
+            Some(("host", host)) => ScopeMatch::Host(host.to_ascii_lowercase()),
+            Some(("domain", domain)) => ScopeMatch::Domain(domain.to_ascii_lowercase()),
+            Some(("prefix", url)) => {
+                let url =
+                    parse_url(url, None).map_err(|_| wrong("what follows `prefix:` is no whole URL"))?;
+                ScopeMatch::Prefix(url.into())
+            }
+            Some(("regex", expression)) => {
+                ScopeMatch::Regex(Regex::new(expression).map_err(|error| wrong(&error.to_string()))?)
+            }
+            _ => return Err(wrong("write host:NAME, domain:NAME, prefix:URL, regex:EXPRESSION or all")),
+        };
+        let verb = if accepts { "accept" } else { "reject" };
+        Ok(Self { accepts, matches, name: format!("{verb} {text}").into() })
+    }
+}
+
+/// A rule that is none.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{rule}` is no rule of a scope: {why}")]
+pub struct ScopeError {
+    rule: String,
+    why: String,
+}
+
+/// Where seeds are. It grows while the crawl goes on.
+#[derive(Debug, Default)]
+pub struct SeedPlaces(RwLock<Places>);
+
+#[derive(Debug, Default)]
+struct Places {
+    hosts: BTreeSet<String>,
+    domains: BTreeSet<String>,
+    /// URLs up to the last slash of their path.
+    folders: BTreeSet<String>,
+}
+
+impl SeedPlaces {
+    /// Counts a URL among the seeds. True if its place is new.
+    pub fn add(&self, url: &Url) -> bool {
+        let mut places = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let Some(host) = url.host_str() else { return false };
+        if let Some(domain) = registrable_domain(host) {
+            places.domains.insert(domain.to_owned());
+        }
+        places.hosts.insert(host.to_owned());
+        places.folders.insert(folder(url))
+    }
+
+    fn hold(&self, url: &Url, kind: ScopeKind) -> bool {
+        let places = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let host = url.host_str().unwrap_or_default();
+        match kind {
+            ScopeKind::Any => true,
+            ScopeKind::Host => places.hosts.contains(host),
+            ScopeKind::Domain => {
+                places.domains.contains(registrable_domain(host).unwrap_or(host))
+                    || places.hosts.contains(host)
+            }
+            ScopeKind::Prefix => {
+                let text = url.as_str();
+                let path_start = text.len().min(url[..url::Position::BeforePath].len());
+                text.match_indices('/')
+                    .filter(|(at, _)| *at >= path_start)
+                    .any(|(at, _)| places.folders.contains(&text[..=at]))
+            }
+        }
+    }
+}
+
+/// A URL up to the last slash of its path.
+fn folder(url: &Url) -> String {
+    let text = &url[..url::Position::AfterPath];
+    text[..text.rfind('/').map_or(text.len(), |at| at + 1)].to_owned()
+}
+
+/// Which URLs belong to the crawl.
+pub struct Scope {
+    rules: Vec<ScopeRule>,
+    /// Where its seeds are.
+    pub seeds: SeedPlaces,
+}
+
+/// What a scope says to a URL.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScopeDecision {
+    /// Whether it belongs to the crawl.
+    pub accepted: bool,
+    /// The rule that decided.
+    pub rule: Arc<str>,
+}
+
+impl Scope {
+    /// What is near the seeds, and then what further rules say.
+    pub fn new(kind: ScopeKind, further: Vec<ScopeRule>) -> Self {
+        let name = match kind {
+            ScopeKind::Host => "accept the seeds' hosts",
+            ScopeKind::Domain => "accept the seeds' domains",
+            ScopeKind::Prefix => "accept the seeds' folders",
+            ScopeKind::Any => "accept all",
+        };
+        let near = ScopeRule { accepts: true, matches: ScopeMatch::Seeds(kind), name: name.into() };
+        let rest = ScopeRule { accepts: false, matches: ScopeMatch::All, name: "reject the rest".into() };
+        let mut rules = vec![rest, near];
+        rules.extend(further);
+        Self { rules, seeds: SeedPlaces::default() }
+    }
+
+    /// Whether a URL belongs to the crawl.
+    pub fn decide(&self, url: &Url) -> ScopeDecision {
+        let last = self.rules.iter().rev().find(|rule| self.fits(&rule.matches, url));
+        last.map_or(ScopeDecision { accepted: false, rule: "no rule".into() }, |rule| ScopeDecision {
+            accepted: rule.accepts,
+            rule: Arc::clone(&rule.name),
+        })
+    }
+
+    fn fits(&self, matches: &ScopeMatch, url: &Url) -> bool {
+        let host = url.host_str().unwrap_or_default();
+        match matches {
+            ScopeMatch::All => true,
+            ScopeMatch::Seeds(kind) => self.seeds.hold(url, *kind),
+            ScopeMatch::Host(name) => host == name,
+            ScopeMatch::Domain(name) => {
+                host == name || host.strip_suffix(name.as_str()).is_some_and(|rest| rest.ends_with('.'))
+            }
+            ScopeMatch::Prefix(prefix) => url.as_str().starts_with(prefix.as_str()),
+            ScopeMatch::Regex(regex) => regex.is_match(url.as_str()),
+        }
+    }
+}
+
+/// Drops what does not belong to the crawl. Seeds make the scope; sitemaps are where robots.txt says.
+pub(super) struct InScope(pub(super) Arc<Scope>);
+
+impl Rule<Prospect> for InScope {
+    fn name(&self) -> &'static str {
+        "scope"
+    }
+
+    fn apply(&self, prospect: &mut Prospect) -> Flow {
+        if matches!(prospect.origin, Origin::Seed | Origin::Sitemap) {
+            return Flow::Next;
+        }
+        let decision = self.0.decide(&prospect.url);
+        if decision.accepted { Flow::Next } else { prospect.drop("scope", &*decision.rule) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn url(text: &str) -> Url {
+        parse_url(text, None).unwrap()
+    }
+
+    #[test]
+    fn kinds_reach_so_far_around_a_seed() {
+        let check = |kind: ScopeKind, accepted: &[&str], rejected: &[&str]| {
+            let scope = Scope::new(kind, Vec::new());
+            scope.seeds.add(&url("https://www.a.example.org/docs/index.html?q"));
+            for (urls, expected) in [(accepted, true), (rejected, false)] {
+                for text in urls {
+                    assert_eq!(scope.decide(&url(text)).accepted, expected, "{kind:?} {text}");
+                }
+            }
+        };
+        check(
+            ScopeKind::Host,
+            &["https://www.a.example.org/x", "http://www.a.example.org:8080/"],
+            &["https://a.example.org/", "https://www.a.example.org.evil.test/"],
+        );
+        check(
+            ScopeKind::Domain,
+            &["https://example.org/", "http://b.example.org/"],
+            &["https://example.com/", "https://notexample.org/"],
+        );
+        check(
+            ScopeKind::Prefix,
+            &["https://www.a.example.org/docs/", "https://www.a.example.org/docs/a/b?c"],
+            &[
+                "https://www.a.example.org/",
+                "https://www.a.example.org/docs2/",
+                "http://www.a.example.org/docs/",
+            ],
+        );
+        check(ScopeKind::Any, &["https://elsewhere.test/"], &[]);
+    }
+
+    #[test]
+    fn the_last_rule_that_decides_wins() {
+        let rules = [
+            (true, "domain:cdn.test"),
+            (false, "prefix:https://a.test/private/"),
+            (true, r"regex:/private/open\b"),
+            (false, "host:bad.cdn.test"),
+        ];
+        let rules = rules.map(|(accepts, text)| ScopeRule::parse(accepts, text).unwrap());
+        let scope = Scope::new(ScopeKind::Host, rules.to_vec());
+        scope.seeds.add(&url("https://a.test/"));
+        for (text, accepted, rule) in [
+            ("https://a.test/x", true, "accept the seeds' hosts"),
+            ("https://b.test/x", false, "reject the rest"),
+            ("https://x.cdn.test/", true, "accept domain:cdn.test"),
+            ("https://bad.cdn.test/", false, "reject host:bad.cdn.test"),
+            ("https://a.test/private/x", false, "reject prefix:https://a.test/private/"),
+            ("https://a.test/private/open", true, r"accept regex:/private/open\b"),
+        ] {
+            assert_eq!(scope.decide(&url(text)), ScopeDecision { accepted, rule: rule.into() }, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_bad_rule_is_refused_with_what_would_fit() {
+        let message = |text: &str| ScopeRule::parse(true, text).unwrap_err().to_string();
+        assert_eq!(
+            message("hsot:a"),
+            "`hsot:a` is no rule of a scope: write host:NAME, domain:NAME, prefix:URL, regex:EXPRESSION or all"
+        );
+        assert!(message("regex:(").starts_with("`regex:(` is no rule of a scope: "));
+        assert!(message("prefix:/x").contains("no whole URL"));
+    }
+}

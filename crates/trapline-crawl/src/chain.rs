@@ -1,0 +1,89 @@
+//! Chains of processors: the places where a crawl's policies live.
+//!
+//! A chain hands one subject to each of its processors in turn, until one ends it. There are three, each with a subject of its
+//! own: candidates (not yet scheduled), visits (being fetched) and dispositions (about to be settled). Processors hold what
+//! they need and share nothing but the subject.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+/// Whether the next processor has its turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flow {
+    /// It has.
+    Next,
+    /// This was the last word.
+    End,
+}
+
+/// A step of the fetch or disposition chain.
+#[async_trait]
+pub trait Processor<S: Send>: Send + Sync + 'static {
+    /// Its name in configurations and logs.
+    fn name(&self) -> &'static str;
+
+    /// Does its part.
+    async fn process(&self, subject: &mut S) -> Flow;
+}
+
+/// A step of the candidate chain. Pages have many links, so that this one neither waits nor allocates without need.
+pub trait Rule<S>: Send + Sync + 'static {
+    /// Its name in configurations and logs.
+    fn name(&self) -> &'static str;
+
+    /// Does its part.
+    fn apply(&self, subject: &mut S) -> Flow;
+}
+
+/// Processors in order.
+pub type Processors<S> = Vec<Arc<dyn Processor<S>>>;
+
+/// Rules in order.
+pub type Rules<S> = Vec<Arc<dyn Rule<S>>>;
+
+/// Puts the parts of a chain into the order of a list of names.
+///
+/// Each name takes the part of that name. What is not named is left out.
+pub(crate) fn in_order<P: ?Sized>(
+    chain: &'static str,
+    names: &[String],
+    parts: &[Arc<P>],
+    name_of: impl Fn(&P) -> &'static str,
+) -> Result<Vec<Arc<P>>, ChainError> {
+    let mut ordered: Vec<Arc<P>> = Vec::with_capacity(names.len());
+    for name in names {
+        let Some(part) = parts.iter().find(|part| name_of(part) == name) else {
+            let known: Vec<_> = parts.iter().map(|part| name_of(part)).collect();
+            return Err(ChainError::Unknown { chain, name: name.clone(), known: known.join(", ") });
+        };
+        if ordered.iter().any(|there| name_of(there) == name) {
+            return Err(ChainError::Twice { chain, name: name.clone() });
+        }
+        ordered.push(Arc::clone(part));
+    }
+    Ok(ordered)
+}
+
+/// A chain that cannot be built.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ChainError {
+    /// There is no such processor.
+    #[error("the {chain} chain has no processor `{name}`; there are {known}")]
+    Unknown {
+        /// Which chain.
+        chain: &'static str,
+        /// The name given.
+        name: String,
+        /// The names there are.
+        known: String,
+    },
+    /// A processor has one place.
+    #[error("the {chain} chain names `{name}` twice; a processor has one place")]
+    Twice {
+        /// Which chain.
+        chain: &'static str,
+        /// The name given.
+        name: String,
+    },
+}

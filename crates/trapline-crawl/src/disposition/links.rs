@@ -1,0 +1,132 @@
+//! Links and redirects of a page, each through the candidate chain.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use trapline_core::Request;
+use trapline_extract::LinkKind;
+use trapline_frontier::Outcome;
+
+use super::Disposition;
+use crate::candidate::{CandidateChain, Origin, Prospect, Scope};
+use crate::chain::{Flow, Processor};
+use crate::line::SkippedLine;
+use crate::options::CrawlOptions;
+use crate::response::RedirectTo;
+
+/// How many redirects of a seed make the target a seed.
+const SEED_REDIRECTS_MAX: usize = 5;
+
+/// Hands links to the candidate chain.
+pub(super) struct Links {
+    candidates: Arc<CandidateChain>,
+    scope: Arc<Scope>,
+    agent: String,
+    redirected_seeds: bool,
+}
+
+impl Links {
+    pub(super) fn new(options: &CrawlOptions, scope: &Arc<Scope>, candidates: &Arc<CandidateChain>) -> Self {
+        Self {
+            candidates: Arc::clone(candidates),
+            scope: Arc::clone(scope),
+            agent: options.agent.clone(),
+            redirected_seeds: options.redirected_seeds,
+        }
+    }
+
+    fn consider(&self, disposition: &mut Disposition, prospect: Prospect) {
+        match self.candidates.consider(prospect) {
+            Ok(candidate) => disposition.links.push(candidate),
+            Err(skipped) => disposition.results.skipped.push(skipped),
+        }
+    }
+
+    fn redirect(&self, disposition: &mut Disposition) {
+        let visit = &disposition.visit;
+        let from = Arc::clone(&visit.lease.request);
+        let target = match visit.response.as_ref().and_then(|response| response.redirect.clone()) {
+            None => return,
+            Some(RedirectTo::Url(target)) => target,
+            Some(RedirectTo::Nowhere(why)) => {
+                return disposition.results.skipped.push(SkippedLine {
+                    url: from.url.clone(),
+                    reason: "redirect".to_owned(),
+                    detail: Some(why),
+                    via: from.via.clone(),
+                    depth: from.depth,
+                });
+            }
+        };
+        let mut request = child(&from, target.as_str().to_owned(), 'R');
+        request.depth = from.depth;
+        request.redirects.clone_from(&from.redirects);
+        request.redirects.push(from.url.clone());
+        let is_seed = from.depth == 0 && from.hop_path.bytes().all(|hop| hop == b'R');
+        if is_seed && self.redirected_seeds && request.redirects.len() <= SEED_REDIRECTS_MAX {
+            // So that what it links to is in scope.
+            self.scope.seeds.add(&target);
+        }
+        if let Some(prospect) = Prospect::new(request, Origin::Redirect) {
+            self.consider(disposition, prospect);
+        }
+    }
+
+    fn links(&self, disposition: &mut Disposition) {
+        let Some(page) = disposition.visit.page.take() else { return };
+        let from = Arc::clone(&disposition.visit.lease.request);
+        let page_says_no = page.robots.of(&self.agent).nofollow;
+        // Pages repeat themselves, and fragments do not matter here.
+        let mut considered = BTreeSet::new();
+        for link in &page.links {
+            let url = link.url.split('#').next().unwrap_or_default();
+            if !considered.insert(url) {
+                continue;
+            }
+            let hop = if link.kind == LinkKind::Embed { 'E' } else { 'L' };
+            let origin = Origin::Link { kind: link.kind, nofollow: page_says_no || link.is_nofollow() };
+            match Prospect::new(child(&from, url.to_owned(), hop), origin) {
+                Some(prospect) => self.consider(disposition, prospect),
+                None => disposition.results.skipped.push(SkippedLine {
+                    url: url.to_owned(),
+                    reason: "malformed".to_owned(),
+                    detail: None,
+                    via: Some(from.url.clone()),
+                    depth: from.depth + 1,
+                }),
+            }
+        }
+        disposition.visit.page = Some(page);
+    }
+}
+
+#[async_trait]
+impl Processor<Disposition> for Links {
+    fn name(&self) -> &'static str {
+        "links"
+    }
+
+    async fn process(&self, disposition: &mut Disposition) -> Flow {
+        if matches!(disposition.outcome, Outcome::Done { .. }) {
+            self.redirect(disposition);
+            self.links(disposition);
+        }
+        Flow::Next
+    }
+}
+
+/// A request for what another one led to.
+pub(super) fn child(from: &Request, url: String, hop: char) -> Request {
+    let mut hop_path = String::with_capacity(from.hop_path.len() + 1);
+    hop_path.push_str(&from.hop_path);
+    hop_path.push(hop);
+    Request {
+        depth: from.depth.saturating_add(1),
+        depth_limit: from.depth_limit,
+        via: Some(from.url.clone()),
+        hop_path,
+        seed: from.seed.clone(),
+        ..Request::get(url)
+    }
+}

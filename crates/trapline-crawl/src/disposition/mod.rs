@@ -1,0 +1,93 @@
+//! The disposition chain: what becomes of a visit, computed once and settled as one step.
+//!
+//! The folder holds the processors, one a file; the order is in [`ORDER`].
+
+mod links;
+mod outcome;
+mod output;
+mod pace;
+mod sitemaps;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use trapline_core::{Candidate, Timestamp};
+use trapline_frontier::{Frontier, NoteWrite, Outcome, Settlement};
+
+pub use outcome::RetryOptions;
+pub use pace::PaceOptions;
+
+use crate::candidate::{CandidateChain, Scope};
+use crate::chain::{ChainError, Processor, Processors, in_order};
+use crate::fetch::Visit;
+use crate::options::CrawlOptions;
+use crate::ports::{Results, World};
+
+/// The processors of the disposition chain, as they follow one another unless a configuration says otherwise.
+pub const ORDER: [&str; 5] = ["outcome", "links", "sitemaps", "pace", "output"];
+
+/// A visit that is about to be settled.
+pub struct Disposition {
+    /// The visit.
+    pub visit: Visit,
+    /// When it ended.
+    pub ended: Timestamp,
+    /// What becomes of its URL.
+    pub outcome: Outcome,
+    /// How long its queue waits now; None leaves it to the queue.
+    pub delay: Option<Duration>,
+    /// What is to be fetched because of it.
+    pub links: Vec<Candidate>,
+    /// Notes to be written with it.
+    pub notes: Vec<NoteWrite>,
+    /// What is told of it.
+    pub results: Results,
+}
+
+impl Disposition {
+    /// Of a visit that has ended. Until a processor knows better, its URL goes back to its place.
+    pub fn new(visit: Visit, ended: Timestamp) -> Self {
+        Self {
+            visit,
+            ended,
+            outcome: Outcome::Release,
+            delay: None,
+            links: Vec::new(),
+            notes: Vec::new(),
+            results: Results::default(),
+        }
+    }
+
+    /// All of it as one step for the frontier, and what is told of it.
+    pub(crate) fn into_settlement(self) -> (Settlement, Results) {
+        let settlement = Settlement {
+            lease: self.visit.lease.id,
+            outcome: self.outcome,
+            delay: self.delay,
+            links: self.links,
+            notes: self.notes,
+        };
+        (settlement, self.results)
+    }
+}
+
+/// The processors that the options ask for, with a program's own to choose from too.
+pub(crate) fn chain(
+    options: &CrawlOptions,
+    scope: &Arc<Scope>,
+    world: &Arc<dyn World>,
+    candidates: &Arc<CandidateChain>,
+    frontier: &Frontier,
+    own: Processors<Disposition>,
+) -> Result<Processors<Disposition>, ChainError> {
+    let mut parts: Processors<Disposition> = vec![
+        Arc::new(outcome::Decide(options.retry.clone())),
+        Arc::new(links::Links::new(options, scope, candidates)),
+        Arc::new(sitemaps::Sitemaps::new(options, candidates)),
+        Arc::new(pace::Politeness::new(options.pace.clone(), Arc::clone(world), frontier.clone())),
+        Arc::new(output::Tell),
+    ];
+    parts.extend(own);
+    let names = options.chains.disposition.clone().unwrap_or_else(|| ORDER.map(str::to_owned).to_vec());
+    in_order("disposition", &names, &parts, |part: &dyn Processor<Disposition>| part.name())
+}

@@ -1,0 +1,92 @@
+//! What is told of a visit.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use trapline_frontier::Outcome;
+
+use super::Disposition;
+use crate::chain::{Flow, Processor};
+use crate::line::{PageLine, SkippedLine};
+use crate::response::RedirectTo;
+
+/// Writes down the visit, or why there was none.
+pub(super) struct Tell;
+
+#[async_trait]
+impl Processor<Disposition> for Tell {
+    fn name(&self) -> &'static str {
+        "output"
+    }
+
+    async fn process(&self, disposition: &mut Disposition) -> Flow {
+        let request = &disposition.visit.lease.request;
+        let not_fetched = match &disposition.outcome {
+            Outcome::Disregard { reason } | Outcome::Dead { reason } => Some(reason),
+            _ => None,
+        };
+        if let Some(reason) = not_fetched {
+            let (reason, detail) = match reason.split_once(": ") {
+                Some((rule, detail)) => (rule, Some(detail.to_owned())),
+                None => (reason.as_str(), None),
+            };
+            disposition.results.skipped.push(SkippedLine {
+                url: request.url.clone(),
+                reason: reason.to_owned(),
+                detail,
+                via: request.via.clone(),
+                depth: request.depth,
+            });
+        }
+        disposition.results.page = line(disposition);
+        Flow::Next
+    }
+}
+
+/// The line of a visit; None if the server was not asked.
+fn line(disposition: &mut Disposition) -> Option<PageLine> {
+    let visit = &mut disposition.visit;
+    let outcome = match disposition.outcome {
+        Outcome::Done { .. } => "done",
+        Outcome::Retry { .. } => "retry",
+        Outcome::Dead { .. } => "dead",
+        Outcome::Disregard { .. } => "disregarded",
+        Outcome::Release | Outcome::Renew { .. } => return None,
+    };
+    let response = Arc::new(visit.response.take()?);
+    let request = &visit.lease.request;
+    let page = visit.page.as_ref();
+    Some(PageLine {
+        url: request.url.as_str().into(),
+        at: visit.started,
+        lease: visit.lease.id.0,
+        outcome,
+        status: response.status,
+        error: response.error.as_ref().map(|error| error.kind.to_owned()),
+        retries: visit.lease.retries,
+        times: response.times,
+        encoded_bytes: response.encoded_bytes,
+        decoded_bytes: response.body.len() as u64,
+        address: response.address.clone(),
+        protocol: response.protocol,
+        truncated: response.truncated,
+        not_modified: response.not_modified,
+        redirect: match &response.redirect {
+            Some(RedirectTo::Url(url)) => Some(url.as_str().to_owned()),
+            _ => None,
+        },
+        mime: page.map(|page| page.mime.clone()),
+        charset: page.map(|page| page.charset.name),
+        digest: page.map(|page| page.digest),
+        simhash: page.and_then(|page| page.simhash).map(|hash| hash.0),
+        title: page.and_then(|page| page.title.clone()),
+        links_found: page.map_or(0, |page| page.links.len())
+            + visit.sitemap.as_ref().map_or(0, |sitemap| sitemap.entries.len()),
+        links_kept: disposition.links.len(),
+        via: request.via.clone(),
+        depth: request.depth,
+        hops: request.hop_path.clone(),
+        seed: request.seed.clone(),
+        response,
+    })
+}

@@ -1,0 +1,45 @@
+//! robots.txt: what a host lets robots see.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use super::{Verdict, Visit};
+use crate::chain::{Flow, Processor};
+use crate::ports::{Robots, World};
+
+/// Disregards what robots.txt forbids.
+pub(super) struct Obey {
+    /// None for a crawl that does not ask.
+    pub(super) robots: Option<Arc<dyn Robots>>,
+    pub(super) world: Arc<dyn World>,
+    /// Hosts are left alone between two requests, so also after that for robots.txt.
+    pub(super) pause: bool,
+}
+
+#[async_trait]
+impl Processor<Visit> for Obey {
+    fn name(&self) -> &'static str {
+        "robots"
+    }
+
+    async fn process(&self, visit: &mut Visit) -> Flow {
+        let Some(robots) = &self.robots else { return Flow::Next };
+        // The clock of the store, which said when the visit began, may be a little ahead.
+        let now = self.world.now().max(visit.started);
+        let word = robots.ask(now, visit.url()).await;
+        visit.verdict = if let Some(until) = word.unreachable_until {
+            let asked = word.fetched >= visit.started;
+            Some(Verdict::Retry { at: Some(until), reason: "robots.txt cannot be had".to_owned(), asked })
+        } else if !word.allowed {
+            let detail = word.line.clone().unwrap_or_default();
+            Some(Verdict::Disregard { rule: "robots", detail })
+        } else if self.pause && word.fetched >= visit.started {
+            Some(Verdict::Release { asked: true })
+        } else {
+            None
+        };
+        visit.robots = Some(word);
+        if visit.verdict.is_some() { Flow::End } else { Flow::Next }
+    }
+}

@@ -1,0 +1,73 @@
+//! What others hold of a crawl that runs: they may bring seeds, stop it, and look at how it does.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::{mpsc, oneshot};
+use trapline_frontier::Admission;
+
+use crate::candidate::Prospect;
+use crate::line::SkippedLine;
+use crate::tally::Tally;
+
+/// What became of seeds, one answer each: the frontier's, or the line that says why it was not asked.
+pub type Admissions = Vec<Result<Admission, SkippedLine>>;
+
+/// An order to the loop.
+pub(crate) enum Order {
+    /// Seeds, and who wants to know what became of them.
+    Seeds(Vec<Prospect>, oneshot::Sender<Admissions>),
+    /// No more seeds will come of themselves: the crawl may end when it is exhausted.
+    SeedsEnd,
+    /// Finish what is in flight.
+    Stop,
+    /// Drop what is in flight.
+    Abort,
+}
+
+/// A hand on a crawl. Clones share it. Once the crawl has ended, orders come to nothing.
+#[derive(Clone)]
+pub struct CrawlHandle {
+    pub(crate) orders: mpsc::Sender<Order>,
+    pub(crate) tally: Arc<Mutex<Tally>>,
+    pub(crate) concurrency: Arc<AtomicUsize>,
+}
+
+impl CrawlHandle {
+    /// Brings seeds. Waits until they are taken; None if the crawl has ended before.
+    pub async fn seed(&self, seeds: Vec<Prospect>) -> Option<Admissions> {
+        let (answer, answered) = oneshot::channel();
+        self.orders.send(Order::Seeds(seeds, answer)).await.ok()?;
+        answered.await.ok()
+    }
+
+    /// No more seeds will come of themselves: the crawl may end when it is exhausted.
+    pub async fn end_seeding(&self) {
+        let _ = self.orders.send(Order::SeedsEnd).await;
+    }
+
+    /// Stops the crawl once what is in flight has landed.
+    pub async fn stop(&self) {
+        let _ = self.orders.send(Order::Stop).await;
+    }
+
+    /// Stops it now. URLs in flight go back to their places.
+    pub async fn abort(&self) {
+        let _ = self.orders.send(Order::Abort).await;
+    }
+
+    /// How it does.
+    pub fn tally(&self) -> Tally {
+        self.tally.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// How many fetches may go on at once, from now on. Those under way go on.
+    pub fn set_concurrency(&self, fetches: usize) {
+        self.concurrency.store(fetches, Ordering::Relaxed);
+    }
+
+    /// How many fetches may go on at once.
+    pub fn concurrency(&self) -> usize {
+        self.concurrency.load(Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,30 @@
+//! The crawl, without sockets: claim → fetch chain → disposition chain → settle.
+//!
+//! [`Crawl`] is the loop. Its policies are processors in three chains ([`candidate`], [`fetch`], [`disposition`]), each with a
+//! subject of its own. What it needs of the world comes in through [`ports`]: time, tasks, responses, robots.txt, and a place
+//! for results; so the same loop runs on the web and on a made-up one in virtual time.
+//!
+//! What is absent: clocks, sockets, files, threads, unseeded chance.
+
+pub mod candidate;
+mod chain;
+mod crawl;
+mod crawl_builder;
+pub mod disposition;
+pub mod fetch;
+mod flights;
+mod handle;
+mod line;
+mod options;
+pub mod ports;
+mod response;
+mod tally;
+
+pub use chain::{ChainError, Flow, Processor, Processors, Rule, Rules};
+pub use crawl::{Crawl, CrawlEnd, CrawlError};
+pub use crawl_builder::CrawlBuilder;
+pub use handle::{Admissions, CrawlHandle};
+pub use line::{PageLine, SkippedLine};
+pub use options::{ChainNames, CrawlOptions};
+pub use response::{ErrorClass, RedirectTo, Response, ResponseError, ResponseTimes, WebRequest};
+pub use tally::{HostTally, Tally};

@@ -1,0 +1,92 @@
+//! What can be chosen for a crawl: policies, not wiring. Every choice has a default that suits a polite crawl.
+
+use std::time::Duration;
+
+use crate::candidate::{LimitOptions, Patterns, QueueOptions, ScopeKind, ScopeRule, TrapOptions};
+use crate::disposition::{PaceOptions, RetryOptions};
+
+/// What can be chosen for a crawl.
+#[derive(Clone, Debug)]
+pub struct CrawlOptions {
+    /// How far around its seeds it goes. Defaults to their hosts.
+    pub scope: ScopeKind,
+    /// Further rules of the scope, the last that decides wins. Defaults to none.
+    pub scope_rules: Vec<ScopeRule>,
+    /// Fetches images, scripts and style sheets too. Defaults to false.
+    pub embeds: bool,
+    /// How far it goes, and how strange a URL may be.
+    pub limits: LimitOptions,
+    /// What looks like a trap.
+    pub traps: TrapOptions,
+    /// What the operator wants and does not want.
+    pub patterns: Patterns,
+    /// Terms of queues.
+    pub queue: QueueOptions,
+    /// How long hosts are left alone.
+    pub pace: PaceOptions,
+    /// How often a page that fails is asked for.
+    pub retry: RetryOptions,
+    /// By which name the crawl goes where pages speak to robots. Defaults to `trapline`.
+    pub agent: String,
+    /// Looks for sitemaps: those that robots.txt names. Defaults to true.
+    pub sitemaps: bool,
+    /// Looks at `/sitemap.xml` where robots.txt names none. Defaults to true.
+    pub sitemap_guess: bool,
+    /// A seed that redirects makes its target a seed. Defaults to true.
+    pub redirected_seeds: bool,
+    /// Asks only whether a page has changed, where it was visited before. Defaults to true.
+    pub conditional: bool,
+    /// Which processors the chains have, and in which order.
+    pub chains: ChainNames,
+    /// How many fetches may go on at once. Defaults to 200.
+    pub concurrency: usize,
+    /// How long a lease lasts. It is renewed while its fetch goes on. Defaults to 60 s.
+    pub lease: Duration,
+    /// The crawl stops when so many pages are done, those of earlier runs among them. Defaults to none.
+    pub max_pages: Option<u64>,
+    /// It stops when so many bytes have come, likewise. Defaults to none.
+    pub max_bytes: Option<u64>,
+    /// It stops after this long, counted from the beginning of this run. Defaults to none.
+    pub max_time: Option<Duration>,
+    /// Ends when there is nothing left to do; otherwise it waits for more. Defaults to true.
+    pub end_when_exhausted: bool,
+}
+
+impl Default for CrawlOptions {
+    fn default() -> Self {
+        Self {
+            scope: ScopeKind::default(),
+            scope_rules: Vec::new(),
+            embeds: false,
+            limits: LimitOptions::default(),
+            traps: TrapOptions::default(),
+            patterns: Patterns::default(),
+            queue: QueueOptions::default(),
+            pace: PaceOptions::default(),
+            retry: RetryOptions::default(),
+            agent: "trapline".to_owned(),
+            sitemaps: true,
+            sitemap_guess: true,
+            redirected_seeds: true,
+            conditional: true,
+            chains: ChainNames::default(),
+            concurrency: 200,
+            lease: Duration::from_secs(60),
+            max_pages: None,
+            max_bytes: None,
+            max_time: None,
+            end_when_exhausted: true,
+        }
+    }
+}
+
+/// Which processors there are, in which order. None for the usual ones.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ChainNames {
+    /// Of the candidate chain.
+    pub candidate: Option<Vec<String>>,
+    /// Of the fetch chain.
+    pub fetch: Option<Vec<String>>,
+    /// Of the disposition chain.
+    pub disposition: Option<Vec<String>>,
+}

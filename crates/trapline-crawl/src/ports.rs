@@ -1,0 +1,98 @@
+//! What a crawl asks of the world. Everything that is not a function of its arguments comes in here: time, tasks, chance,
+//! responses, robots.txt, and a place for results.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures_util::future::BoxFuture;
+use trapline_core::Timestamp;
+use trapline_frontier::NoteWrite;
+use url::Url;
+
+use crate::line::{PageLine, SkippedLine};
+use crate::response::{Response, WebRequest};
+
+/// Time, tasks and chance.
+///
+/// In a simulation all three are made up, so that one seed is one history.
+pub trait World: Send + Sync + 'static {
+    /// What time it is.
+    fn now(&self) -> Timestamp;
+
+    /// Waits until then.
+    fn sleep_until(&self, at: Timestamp) -> BoxFuture<'static, ()>;
+
+    /// Sees to it that a task is done, beside others.
+    fn spawn(&self, task: BoxFuture<'static, ()>);
+
+    /// A number that nobody can foresee, or that a seed decides.
+    fn random(&self) -> u64;
+}
+
+/// Gets a page.
+///
+/// It cannot fail: what goes wrong is a response without a status.
+#[async_trait]
+pub trait Fetch: Send + Sync + 'static {
+    /// Gets a page, follows no redirects, and takes no longer than it has been told to.
+    async fn fetch(&self, request: &WebRequest) -> Response;
+}
+
+/// Knows robots.txt of every host.
+#[async_trait]
+pub trait Robots: Send + Sync + 'static {
+    /// What robots.txt says to a URL, which may take a request to the server.
+    async fn ask(&self, now: Timestamp, url: &Url) -> RobotsWord;
+}
+
+/// What robots.txt says to one URL.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RobotsWord {
+    /// Whether it may be fetched.
+    pub allowed: bool,
+    /// The line that decided, for people.
+    pub line: Option<String>,
+    /// How long robots are asked to wait between two fetches.
+    pub crawl_delay: Option<Duration>,
+    /// The file could not be had; until then nobody asks again.
+    pub unreachable_until: Option<Timestamp>,
+    /// When the server was asked.
+    pub fetched: Timestamp,
+    /// Sitemaps that the file names.
+    pub sitemaps: Vec<Url>,
+}
+
+/// Takes the results of a crawl.
+#[async_trait]
+pub trait Output: Send + Sync + 'static {
+    /// Takes what came of some visits, before they are settled.
+    ///
+    /// The answer is a note for each, to be kept in the same atomic step as the settlement: after a crash it tells how much of
+    /// what was written belongs to visits that count. Empty if the output needs none.
+    async fn write(&self, batch: &[Results]) -> Result<Vec<NoteWrite>, OutputError>;
+}
+
+/// What came of one visit, or of candidates outside of any.
+#[derive(Clone, Debug, Default)]
+pub struct Results {
+    /// The visit, if there was a request.
+    pub page: Option<PageLine>,
+    /// What is not fetched, and why.
+    pub skipped: Vec<SkippedLine>,
+}
+
+/// Results that could not be kept: the crawl stops, since nobody would know what it did.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct OutputError(pub String);
+
+/// An output for crawls whose results nobody wants.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoOutput;
+
+#[async_trait]
+impl Output for NoOutput {
+    async fn write(&self, _: &[Results]) -> Result<Vec<NoteWrite>, OutputError> {
+        Ok(Vec::new())
+    }
+}

@@ -1,0 +1,110 @@
+//! A request to a server and what came of it, as far as the crawl cares.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use url::Url;
+
+/// What to get.
+#[derive(Clone, Debug)]
+pub struct WebRequest {
+    /// From where.
+    pub url: Url,
+    /// How.
+    pub method: String,
+    /// More headers, in place of the usual ones of the same name.
+    pub headers: Vec<(String, Vec<u8>)>,
+    /// What to send.
+    pub body: Vec<u8>,
+    /// What the last visit called its version: the page is wanted only if it is another by now.
+    pub etag: Option<String>,
+    /// When that version was made, as the server wrote it.
+    pub last_modified: Option<String>,
+}
+
+/// What came.
+#[derive(Clone, Debug, Default)]
+pub struct Response {
+    /// The status; None if there was no response.
+    pub status: Option<u16>,
+    /// The headers, in order.
+    pub headers: Vec<(String, Bytes)>,
+    /// The body, decoded.
+    pub body: Bytes,
+    /// Where a redirect leads.
+    pub redirect: Option<RedirectTo>,
+    /// The page is as it was at the last visit.
+    pub not_modified: bool,
+    /// Why the body is not all there, in a word.
+    pub truncated: Option<&'static str>,
+    /// Who answered, as address and port.
+    pub address: Option<String>,
+    /// What was spoken: `HTTP/1.1`, `HTTP/2`.
+    pub protocol: Option<&'static str>,
+    /// How long everything took.
+    pub times: ResponseTimes,
+    /// The body before decoding, in bytes.
+    pub encoded_bytes: u64,
+    /// Why there is no response.
+    pub error: Option<ResponseError>,
+}
+
+impl Response {
+    /// The first header of this name, which is in lower case, if it is text.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let first = self.headers.iter().find(|(its, _)| its.eq_ignore_ascii_case(name));
+        first.and_then(|(_, value)| std::str::from_utf8(value).ok())
+    }
+
+    /// All headers of this name, which is in lower case, that are text.
+    pub fn all_headers<'r>(&'r self, name: &'r str) -> impl Iterator<Item = &'r str> {
+        self.headers
+            .iter()
+            .filter(move |(its, _)| its.eq_ignore_ascii_case(name))
+            .filter_map(|(_, value)| std::str::from_utf8(value).ok())
+    }
+}
+
+/// Where a redirect leads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RedirectTo {
+    /// To a URL that could be fetched.
+    Url(Url),
+    /// To what cannot be, with the reason.
+    Nowhere(String),
+}
+
+/// How long everything took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ResponseTimes {
+    /// Looking up the name.
+    pub dns: Duration,
+    /// Connecting.
+    pub connect: Duration,
+    /// The TLS handshake.
+    pub tls: Duration,
+    /// From sending the request to the first byte.
+    pub first_byte: Option<Duration>,
+    /// Everything.
+    pub total: Duration,
+}
+
+/// Why there is no response.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResponseError {
+    /// In a word, which stays as it is.
+    pub kind: &'static str,
+    /// For people.
+    pub message: String,
+    /// What to do about it.
+    pub class: ErrorClass,
+}
+
+/// What to do about an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorClass {
+    /// It may go better another time.
+    Passing,
+    /// It was refused on this side, and always will be.
+    Refused,
+}

@@ -1,0 +1,106 @@
+//! The fetcher and the cache of robots.txt as a crawl asks for them.
+
+use async_trait::async_trait;
+use http::{HeaderName, HeaderValue, Method};
+use trapline_core::Timestamp;
+use trapline_crawl::ports::{Fetch, Robots, RobotsWord};
+use trapline_crawl::{ErrorClass, RedirectTo, Response, ResponseError, ResponseTimes, WebRequest};
+use url::Url;
+
+use crate::dial::Protocol;
+use crate::fetch_error::{FetchError, FetchErrorKind};
+use crate::fetched::{Fetched, Redirect, Truncated};
+use crate::fetcher::Fetcher;
+use crate::request::{FetchRequest, Validators};
+use crate::robots_cache::{RobotsCache, RobotsStanding};
+
+#[async_trait]
+impl Fetch for Fetcher {
+    async fn fetch(&self, request: &WebRequest) -> Response {
+        match outgoing(request) {
+            Ok(request) => response(Fetcher::fetch(self, &request).await),
+            Err(message) => {
+                let kind = FetchErrorKind::RequestRefused.as_str();
+                let error = ResponseError { kind, message, class: ErrorClass::Refused };
+                Response { error: Some(error), ..Response::default() }
+            }
+        }
+    }
+}
+
+/// The request as the fetcher wants it. Headers and methods come from whoever admitted the URL: they may be anything.
+fn outgoing(request: &WebRequest) -> Result<FetchRequest, String> {
+    let mut outgoing = FetchRequest::get(request.url.clone());
+    if request.method != "GET" {
+        outgoing.method = Method::from_bytes(request.method.as_bytes())
+            .map_err(|_| format!("`{}` is no method", request.method))?;
+    }
+    for (name, value) in &request.headers {
+        let bad = || format!("the header `{name}` cannot be sent");
+        let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad())?;
+        outgoing.headers.append(name, HeaderValue::from_bytes(value).map_err(|_| bad())?);
+    }
+    outgoing.body = request.body.clone().into();
+    if request.etag.is_some() || request.last_modified.is_some() {
+        let validators =
+            Validators { etag: request.etag.clone(), last_modified: request.last_modified.clone() };
+        outgoing.validators = Some(validators);
+    }
+    Ok(outgoing)
+}
+
+fn response(fetched: Fetched) -> Response {
+    let times = fetched.times;
+    Response {
+        status: fetched.status,
+        headers: fetched
+            .headers
+            .iter()
+            .map(|header| (header.name.to_string(), header.value.clone()))
+            .collect(),
+        body: fetched.body,
+        redirect: fetched.redirect.map(|redirect| match redirect {
+            Redirect::To(url) => RedirectTo::Url(url),
+            Redirect::Refused(scheme) => RedirectTo::Nowhere(format!("a redirect to a `{scheme}:` URL")),
+            Redirect::Nowhere => RedirectTo::Nowhere("a redirect without a URL".to_owned()),
+        }),
+        not_modified: fetched.not_modified,
+        truncated: fetched.truncated.map(Truncated::as_str),
+        address: fetched.address.map(|address| address.to_string()),
+        protocol: fetched.protocol.map(|protocol| match protocol {
+            Protocol::H1 => "HTTP/1.1",
+            Protocol::H2 => "HTTP/2",
+        }),
+        times: ResponseTimes {
+            dns: times.dns,
+            connect: times.connect,
+            tls: times.tls,
+            first_byte: times.first_byte,
+            total: times.total,
+        },
+        encoded_bytes: fetched.sizes.encoded_bytes,
+        error: fetched.error.as_ref().map(error),
+    }
+}
+
+fn error(error: &FetchError) -> ResponseError {
+    let class = if error.is_refusal() { ErrorClass::Refused } else { ErrorClass::Passing };
+    ResponseError { kind: error.kind().as_str(), message: error.to_string(), class }
+}
+
+#[async_trait]
+impl Robots for RobotsCache {
+    async fn ask(&self, now: Timestamp, url: &Url) -> RobotsWord {
+        let (file, _) = self.of(now, url).await;
+        let decision = file.rules.check(url);
+        let unreachable = file.standing == RobotsStanding::Unreachable;
+        RobotsWord {
+            allowed: decision.allowed,
+            line: decision.line.map(|line| format!("line {}: {line}", line.number)),
+            crawl_delay: file.rules.crawl_delay(),
+            unreachable_until: unreachable.then_some(file.until),
+            fetched: file.fetched,
+            sitemaps: if file.fetched >= now { file.sitemaps(url).collect() } else { Vec::new() },
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! `[robots]` and `[sitemaps]`: what hosts say about themselves.
+
+use std::time::Duration;
+
+use crate::config::options::options;
+use crate::config::value::Size;
+
+options! {
+    /// robots.txt. A host without the file allows everything; one whose file cannot be had allows nothing for a while.
+    Robots {
+        /// Whether robots.txt is obeyed. To disobey it is impolite, and in places unlawful. Defaults to true.
+        obey: bool = true;
+        /// By which names the crawler goes in robots.txt, the most specific one first. Defaults to none: the product in
+        /// `fetch.user_agent`.
+        agents: Vec<String> = Vec::new();
+        /// How long a file is believed, at most 1d. Defaults to 1d.
+        lifetime: Duration = Duration::from_secs(86_400);
+        /// How long nothing is fetched from a host after the file could not be had; twice as long after each further time. Defaults
+        /// to 1m.
+        failure_wait: Duration = Duration::from_secs(60);
+        /// The longest such wait. Defaults to 4h.
+        failure_wait_max: Duration = Duration::from_secs(4 * 3600);
+        /// How long fetching the file may take, redirects included. Defaults to 1m.
+        timeout: Duration = Duration::from_secs(60);
+        /// How many redirects are followed to the file. Defaults to 5.
+        redirects_max: u32 = 5;
+        /// How much of a file is read. Defaults to 500KiB.
+        bytes_max: Size = Size::kib(500);
+        /// How many hosts' files are kept in memory; the rest are in the store. Defaults to 20000.
+        hosts_max: usize = 20_000;
+        /// How much memory they may take altogether. Defaults to 64MiB.
+        memory_bytes_max: Size = Size::mib(64);
+    }
+}
+
+options! {
+    /// Sitemaps: lists of pages that hosts publish.
+    Sitemaps {
+        /// Whether the sitemaps that robots.txt names are fetched, and what they list. Defaults to true.
+        follow: bool = true;
+        /// Whether `/sitemap.xml` is tried where robots.txt names none. Defaults to true.
+        guess: bool = true;
+    }
+}

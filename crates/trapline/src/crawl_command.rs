@@ -1,0 +1,183 @@
+//! `trapline crawl`: crawls from seeds into a folder, and goes on where it was.
+//!
+//! Here is what the user typed and what it means. The crawl itself is in `trapline-crawl`; what it needs of the world is put
+//! together in `run`.
+
+mod files;
+mod folder;
+mod plan;
+mod run;
+mod seeds;
+mod world;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+
+use crate::config::{self, FileConfig, Flags};
+use crate::ended::complain;
+
+/// Exit code where a limit ended the crawl; running it again with a higher one goes on.
+const LIMIT: u8 = 3;
+
+/// Exit code where somebody stopped the crawl; running it again goes on.
+const STOPPED: u8 = 4;
+
+/// Crawl from seeds, politely, into a folder; run the same command again to go on
+///
+/// Fetches the seeds and what they link to on the same hosts, one page at a time and a second apart on each host, as robots.txt
+/// allows. What was done and what is to be done is kept in the folder, so that a crawl that was stopped, or killed, goes on
+/// where it was. Each visit is a line in pages.jsonl; what was not fetched, and why, is in skipped.jsonl; report.txt and
+/// report.json sum up.
+///
+/// Ctrl-C once finishes what is in flight and saves; twice stops now. Both can be resumed.
+///
+/// Exit code 0: all is done. 1: all is done, and none of it worked. 2: trouble. 3: a limit was reached. 4: stopped.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  $ trapline crawl https://example.org/ --contact me@example.org
+  $ trapline crawl example.org --out example --max-pages 1000
+  $ trapline crawl --seeds hosts.txt --scope domain --delay 2s --exclude '\\.pdf$'
+  $ trapline crawl --config crawl.toml
+
+  A server on this machine:
+  $ trapline crawl http://127.0.0.1:8080/ --allow-network 127.0.0.0/8 --delay 0
+
+  While it runs: trapline status DIR, pause DIR, resume DIR, stop DIR; seed files dropped into DIR/inject/ are taken up.
+  Every option: trapline config --defaults")]
+pub(crate) struct CrawlArgs {
+    /// Where to begin: URLs, or hosts without a scheme.
+    #[arg(value_name = "SEED")]
+    seeds: Vec<String>,
+    /// A file of seeds, a line each; - for standard input. Lines that begin with # do not count.
+    #[arg(long = "seeds", value_name = "FILE|-")]
+    seed_files: Vec<PathBuf>,
+    /// The configuration, a TOML file; see `trapline config --defaults`.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// The folder for results and for the crawl itself [default: trapline-crawl].
+    #[arg(long, short, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Start over: remove what the folder holds of an earlier crawl.
+    #[arg(long)]
+    fresh: bool,
+    /// Do not ask before --fresh removes something.
+    #[arg(long, requires = "fresh")]
+    yes: bool,
+    /// Where the crawl is kept: disk:PATH, postgres://USER@HOST/DATABASE, memory: [default: in the folder].
+    #[arg(long, value_name = "URL")]
+    store: Option<String>,
+    /// How far around the seeds: host, domain, prefix or any [default: host].
+    #[arg(long, value_name = "KIND")]
+    scope: Option<String>,
+    /// How many links away from a seed.
+    #[arg(long, value_name = "N")]
+    depth: Option<String>,
+    /// Stop when so many pages are done.
+    #[arg(long, value_name = "N")]
+    max_pages: Option<String>,
+    /// Stop after this long, such as 10m.
+    #[arg(long, value_name = "DURATION")]
+    max_time: Option<String>,
+    /// Stop when so much has come, such as 1GiB.
+    #[arg(long, value_name = "SIZE")]
+    max_bytes: Option<String>,
+    /// Fetch only what matches, a regular expression over the whole URL. Can be given several times.
+    #[arg(long, value_name = "REGEX")]
+    include: Vec<String>,
+    /// Do not fetch what matches. Can be given several times.
+    #[arg(long, value_name = "REGEX")]
+    exclude: Vec<String>,
+    /// How long a host is left alone after a fetch [default: 1s].
+    #[arg(long, value_name = "DURATION")]
+    delay: Option<String>,
+    /// How many fetches may go on at once [default: 200].
+    #[arg(long, value_name = "N")]
+    concurrency: Option<String>,
+    /// How many of them on one host [default: 1].
+    #[arg(long, value_name = "N")]
+    per_host: Option<String>,
+    /// How many pages of a host at most.
+    #[arg(long, value_name = "N")]
+    budget: Option<String>,
+    /// How to introduce ourselves, as product/version.
+    #[arg(long, value_name = "TEXT")]
+    user_agent: Option<String>,
+    /// Whom operators of servers can turn to: a URL or a mail address.
+    #[arg(long, value_name = "TEXT")]
+    contact: Option<String>,
+    /// Where a name leads, instead of asking name servers: host=address, host=address:port or *=address:port.
+    #[arg(long, value_name = "HOST=ADDRESS")]
+    resolve: Vec<String>,
+    /// Let addresses of this network be dialled, such as 127.0.0.0/8.
+    #[arg(long, value_name = "CIDR")]
+    allow_network: Vec<String>,
+    /// Fetch images, scripts and style sheets too.
+    #[arg(long)]
+    embeds: bool,
+    /// Do not look for sitemaps.
+    #[arg(long)]
+    no_sitemaps: bool,
+    /// Do not ask robots.txt. Only for servers of your own.
+    #[arg(long)]
+    ignore_robots: bool,
+    /// Progress as lines of JSON.
+    #[arg(long)]
+    json: bool,
+    /// No progress, only complaints and the report.
+    #[arg(long, short)]
+    quiet: bool,
+    /// An option of your choice, as section.key=value. Can be given several times.
+    #[arg(long, value_name = "OPTION=VALUE")]
+    set: Vec<String>,
+}
+
+impl CrawlArgs {
+    fn flags(&self) -> Flags {
+        let out = self.out.as_ref().map(|out| out.display());
+        Flags::default()
+            .text("--out", "output.dir", out)
+            .text("--store", "crawl.store", self.store.as_ref())
+            .text("--scope", "scope.kind", self.scope.as_ref())
+            .text("--depth", "scope.max_depth", self.depth.as_ref())
+            .text("--max-pages", "crawl.max_pages", self.max_pages.as_ref())
+            .text("--max-time", "crawl.max_time", self.max_time.as_ref())
+            .text("--max-bytes", "crawl.max_bytes", self.max_bytes.as_ref())
+            .texts("--include", "scope.include", &self.include)
+            .texts("--exclude", "scope.exclude", &self.exclude)
+            .text("--delay", "pace.delay", self.delay.as_ref())
+            .text("--concurrency", "crawl.concurrency", self.concurrency.as_ref())
+            .text("--per-host", "pace.per_host", self.per_host.as_ref())
+            .text("--budget", "queue.budget", self.budget.as_ref())
+            .text("--user-agent", "fetch.user_agent", self.user_agent.as_ref())
+            .text("--contact", "fetch.contact", self.contact.as_ref())
+            .texts("--resolve", "fetch.resolve", &self.resolve)
+            .texts("--allow-network", "fetch.allow_networks", &self.allow_network)
+            .switch("--embeds", "scope.embeds", self.embeds, "true")
+            .switch("--no-sitemaps", "sitemaps.follow", self.no_sitemaps, "false")
+            .switch("--ignore-robots", "robots.obey", self.ignore_robots, "false")
+            .set(&self.set)
+    }
+}
+
+/// Crawls.
+pub(crate) fn run(args: &CrawlArgs) -> ExitCode {
+    let ended = config::load(args.config.as_deref(), std::env::vars_os(), &args.flags())
+        .map_err(|refused| refused.to_string())
+        .and_then(|loaded| run::crawl(args, &loaded.config));
+    match ended {
+        Ok(code) => code,
+        Err(message) => {
+            complain(&format!("trapline crawl: {message}"));
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// How often somebody who does not look at a terminal is told how it goes.
+fn progress_period(config: &FileConfig) -> Option<Duration> {
+    Some(config.output.progress).filter(|period| !period.is_zero())
+}

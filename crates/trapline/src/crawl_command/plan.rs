@@ -1,0 +1,116 @@
+//! From the configuration to the options of the crawl.
+
+use trapline_core::{CanonicalRules, ProfileError};
+use trapline_crawl::candidate::{
+    HostTerms, LimitOptions, Patterns, QueueOptions, ScopeKind, ScopeRule, TrapOptions,
+};
+use trapline_crawl::disposition::{PaceOptions, RetryOptions};
+use trapline_crawl::{ChainNames, CrawlOptions};
+
+use crate::config::{self, FileConfig};
+
+/// The options of the crawl.
+pub(super) fn crawl_options(config: &FileConfig) -> Result<CrawlOptions, String> {
+    let FileConfig { crawl, scope, traps, pace, retry, sitemaps, chains, .. } = config;
+    let texts = |patterns: &[regex::Regex]| -> Vec<String> {
+        patterns.iter().map(|pattern| pattern.as_str().to_owned()).collect()
+    };
+    let patterns =
+        Patterns::new(&texts(&scope.include), &texts(&scope.exclude)).map_err(|error| error.to_string())?;
+    let no_limit = |limit: Option<u32>| limit.map_or(usize::MAX, |limit| limit as usize);
+    let agent = config.fetch.user_agent.as_deref().unwrap_or("trapline");
+    let own_agent = config.robots.agents.first().map_or(agent, String::as_str);
+    let mut options = CrawlOptions {
+        scope: match scope.kind {
+            config::ScopeKind::Host => ScopeKind::Host,
+            config::ScopeKind::Domain => ScopeKind::Domain,
+            config::ScopeKind::Prefix => ScopeKind::Prefix,
+            config::ScopeKind::Any => ScopeKind::Any,
+        },
+        scope_rules: scope_rules(config)?,
+        embeds: scope.embeds,
+        limits: LimitOptions {
+            max_depth: scope.max_depth,
+            max_hops: no_limit(scope.max_hops),
+            max_path_segments: no_limit(scope.max_path_segments),
+            max_url_bytes: scope.max_url_bytes.in_memory(),
+            ..LimitOptions::default()
+        },
+        traps: TrapOptions {
+            repeated_segments: traps.repeated_segments as usize,
+            calendars: traps.calendar,
+            session_ids: traps.session_ids,
+        },
+        patterns,
+        queue: QueueOptions { hosts: host_terms(config), by_domain: pace.by_domain },
+        pace: PaceOptions {
+            delay: pace.delay,
+            factor: pace.factor,
+            min: pace.min,
+            max: pace.max,
+            crawl_delay: pace.crawl_delay,
+            crawl_delay_max: pace.crawl_delay_max,
+            retry_after_max: pace.retry_after_max,
+            back_off: pace.backoff,
+            back_off_max: pace.backoff_max,
+            adaptive: pace.adaptive,
+            jitter: pace.jitter,
+            burst: pace.burst,
+        },
+        retry: RetryOptions { max: retry.max, wait: retry.wait, wait_max: retry.wait_max },
+        agent: own_agent.split('/').next().unwrap_or(own_agent).to_owned(),
+        sitemaps: sitemaps.follow,
+        sitemap_guess: sitemaps.guess,
+        redirected_seeds: crawl.redirected_seeds,
+        chains: ChainNames {
+            candidate: chains.candidate.clone(),
+            fetch: chains.fetch.clone(),
+            disposition: chains.disposition.clone(),
+        },
+        concurrency: crawl.concurrency as usize,
+        lease: crawl.lease,
+        max_pages: crawl.max_pages,
+        max_bytes: crawl.max_bytes.map(|size| size.0),
+        max_time: crawl.max_time,
+        end_when_exhausted: !crawl.pause_at_finish,
+        ..CrawlOptions::default()
+    };
+    if !scope.nofollow {
+        // What a page asks for is then not asked about at all.
+        let usual = trapline_crawl::candidate::ORDER.map(str::to_owned).to_vec();
+        let names = options.chains.candidate.get_or_insert(usual);
+        names.retain(|name| name != "nofollow");
+    }
+    Ok(options)
+}
+
+fn scope_rules(config: &FileConfig) -> Result<Vec<ScopeRule>, String> {
+    let mut rules = Vec::new();
+    for rule in &config.scope.rules {
+        let pattern = rule.accept.as_ref().or(rule.reject.as_ref());
+        let Some(pattern) = pattern else { continue };
+        let mut parsed = ScopeRule::parse(rule.accept.is_some(), &config::Text::text(pattern))
+            .map_err(|error| error.to_string())?;
+        if let Some(name) = &rule.name {
+            parsed.name = name.as_str().into();
+        }
+        rules.push(parsed);
+    }
+    Ok(rules)
+}
+
+fn host_terms(config: &FileConfig) -> Vec<HostTerms> {
+    let terms = config.lists.host.iter().map(|host| HostTerms {
+        hosts: config::Text::text(&host.hosts),
+        delay: host.delay,
+        concurrency: host.per_host,
+        budget: host.budget,
+        precedence: host.precedence,
+    });
+    terms.collect()
+}
+
+/// By which rules two URLs are one page.
+pub(super) fn canonical(config: &FileConfig) -> Result<CanonicalRules, String> {
+    config::Text::text(&config.crawl.canonical).parse().map_err(|error: ProfileError| error.to_string())
+}

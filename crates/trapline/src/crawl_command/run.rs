@@ -1,0 +1,234 @@
+//! Puts a crawl together and lets it run.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use trapline_core::Timestamp;
+use trapline_crawl::{Crawl, CrawlEnd, CrawlHandle, Tally};
+use trapline_fetch::{Fetcher, RobotsCache};
+use trapline_frontier::{
+    CrawlChange, CrawlState, Frontier, LeaseId, Outcome, Query, Rows, Scan, Settings, Settlement, StoreError,
+};
+
+use super::files::ResultFiles;
+use super::folder::Folder;
+use super::seeds::{self, SeedFile};
+use super::world::RealWorld;
+use super::{CrawlArgs, LIMIT, STOPPED, plan};
+use crate::config::FileConfig;
+use crate::ended::complain;
+use crate::{moment, store_url};
+
+/// Crawls until the end, and says how it went.
+pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig) -> Result<ExitCode, String> {
+    let command_line = command_line_seeds(args, config)?;
+    let options = plan::crawl_options(config)?;
+    let fetch_options = config.fetch_options().map_err(|(option, message)| format!("{option}: {message}"))?;
+    for warning in fetch_options.warnings() {
+        complain(&format!("trapline crawl: {warning}"));
+    }
+    if !config.robots.obey {
+        complain("trapline crawl: robots.txt is IGNORED: do this on servers of your own only");
+    }
+    let folder = Folder::take(&config.output.dir)?;
+    let own_store = config.crawl.store.is_none();
+    let store_url = config.crawl.store.as_ref().map_or_else(|| folder.store_url(), |store| store.0.clone());
+    if args.fresh {
+        if !own_store {
+            return Err(format!(
+                "--fresh removes only what is in the folder, and this crawl is kept in {}: remove it with `trapline \
+                 frontier --store {0} steer crawl delete`, or choose another name with --set crawl.name=NAME",
+                store_url::shown(&store_url)
+            ));
+        }
+        folder.clear(args.yes)?;
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| format!("cannot start: {error}"))?;
+    let store = store_url::share_and_follow(&store_url)?;
+    // Within this process time goes forward only, whatever becomes of the machine's clock.
+    moment::follow(moment::now());
+    runtime.block_on(async {
+        let told = |error: StoreError| error.to_string();
+        let frontier = Frontier::builder(&config.crawl.name)
+            .settings(settings(config))
+            .canonical(plan::canonical(config)?)
+            .queue_key(config.queue.key)
+            .open_shared(store, moment::now())
+            .await
+            .map_err(told)?;
+        resume(&frontier, config, own_store).await.map_err(told)?;
+        let note = format!("output/{}", folder.id()?);
+        let noted = note_of(&frontier, &note).await.map_err(told)?;
+        let output = ResultFiles::open(folder.path(), note, noted.as_deref())?;
+        let stats = frontier.stats(moment::now()).await.map_err(told)?;
+
+        let fetcher = Fetcher::new(fetch_options).map_err(|error| error.to_string())?;
+        let world = Arc::new(RealWorld(tokio::runtime::Handle::current()));
+        let mut builder = Crawl::builder(frontier.clone(), world)
+            .options(options)
+            .output(Arc::new(output))
+            .tally(Tally { pages_before: stats.fetched, bytes_before: stats.bytes, ..Tally::default() });
+        if config.robots.obey {
+            let notes = Arc::new(frontier.clone());
+            let robots = RobotsCache::new(fetcher.clone(), Some(notes), config.robots_options());
+            builder = builder.robots(Arc::new(robots));
+        }
+        let crawl = builder.build(Arc::new(fetcher)).map_err(|error| error.to_string())?;
+        let handle = crawl.handle();
+        listen_to_signals(&handle)?;
+        let seeding = tokio::spawn(seed(handle.clone(), command_line, args.seed_files.clone()));
+        let end = crawl.run().await.map_err(|error| error.to_string())?;
+        seeding.abort();
+        Ok(code(end, &handle.tally()))
+    })
+}
+
+/// What the frontier is told of the crawl. Limits of a run are kept here, so that a higher one lets it go on.
+fn settings(config: &FileConfig) -> Settings {
+    Settings { max_urls: None, max_bytes: None, max_time: None, pause_at_finish: false, ..config.settings() }
+}
+
+fn code(end: CrawlEnd, tally: &Tally) -> ExitCode {
+    match end {
+        CrawlEnd::Exhausted | CrawlEnd::Finished if tally.pages_ever() == 0 => ExitCode::from(1),
+        CrawlEnd::Exhausted | CrawlEnd::Finished => ExitCode::SUCCESS,
+        CrawlEnd::MaxPages | CrawlEnd::MaxBytes | CrawlEnd::MaxTime => ExitCode::from(LIMIT),
+        CrawlEnd::Stopped => ExitCode::from(STOPPED),
+    }
+}
+
+/// Makes a crawl that was there before ready to go on: with the settings of today, and without the leases of a process that
+/// was killed, if nobody else can have them.
+async fn resume(frontier: &Frontier, config: &FileConfig, alone: bool) -> Result<(), StoreError> {
+    let now = moment::now();
+    let report = frontier.report(now).await?;
+    let wanted = settings(config);
+    let changed: Vec<(String, String)> = Settings::NAMES
+        .iter()
+        .filter(|name| !matches!(**name, "order" | "admission"))
+        .filter_map(|name| Some((*name, wanted.get(name)?)))
+        .filter(|(name, value)| report.settings.get(name).as_ref() != Some(value))
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect();
+    if !changed.is_empty() && !matches!(report.state, CrawlState::Finished(_)) {
+        frontier.steer_crawl(now, CrawlChange::Set(changed)).await?;
+    }
+    if alone {
+        expire_leases(frontier, now, config).await?;
+    }
+    Ok(())
+}
+
+/// Leases of a process that is gone end now, and count as expired; their queues wait as after a fetch, which there may have
+/// been.
+async fn expire_leases(frontier: &Frontier, now: Timestamp, config: &FileConfig) -> Result<(), StoreError> {
+    loop {
+        let Rows::Leases(leases) = frontier.scan(now, &Scan::new(Query::Leases)).await?.rows else {
+            return Ok(());
+        };
+        if leases.is_empty() {
+            return Ok(());
+        }
+        let expire = |id: LeaseId| {
+            let outcome = Outcome::Renew { lease: std::time::Duration::ZERO };
+            Settlement { delay: Some(config.pace.delay), ..Settlement::new(id, outcome) }
+        };
+        frontier.settle(now, leases.iter().map(|lease| expire(lease.id)).collect()).await?;
+    }
+}
+
+async fn note_of(frontier: &Frontier, key: &str) -> Result<Option<Vec<u8>>, StoreError> {
+    let query = Query::Notes { prefix: key.to_owned() };
+    match frontier.scan(moment::now(), &Scan { limit: 1, ..Scan::new(query) }).await?.rows {
+        Rows::Notes(mut notes) => Ok(notes.pop().map(|note| note.value)),
+        _ => Ok(None),
+    }
+}
+
+/// Seeds of the command line and of the configuration, which must all be good: there somebody looks at the answer.
+fn command_line_seeds(
+    args: &CrawlArgs,
+    config: &FileConfig,
+) -> Result<Vec<trapline_crawl::candidate::Prospect>, String> {
+    let all = args.seeds.iter().chain(&config.crawl.seeds);
+    all.map(|seed| seeds::read(seed).map_err(|wrong| format!("`{seed}`: {wrong}"))).collect()
+}
+
+/// Hands over all seeds: those of the command line, then file by file.
+async fn seed(handle: CrawlHandle, first: Vec<trapline_crawl::candidate::Prospect>, files: Vec<PathBuf>) {
+    if !first.is_empty() && handle.seed(first).await.is_none() {
+        return;
+    }
+    for path in files {
+        let name = path.display().to_string();
+        let lines: Box<dyn BufRead + Send> = if path.as_os_str() == "-" {
+            Box::new(BufReader::new(std::io::stdin()))
+        } else {
+            match File::open(&path) {
+                Ok(file) => Box::new(BufReader::new(file)),
+                Err(error) => {
+                    complain(&format!("trapline crawl: cannot read seeds from {name}: {error}"));
+                    continue;
+                }
+            }
+        };
+        let mut file = SeedFile::new(lines);
+        loop {
+            let (back, batch) = match tokio::task::spawn_blocking(move || {
+                let batch = file.next_batch();
+                (file, batch)
+            })
+            .await
+            {
+                Ok(read) => read,
+                Err(_) => return,
+            };
+            file = back;
+            match batch {
+                Ok(None) => break,
+                Ok(Some(batch)) => {
+                    for (line, wrong) in &batch.wrong {
+                        complain(&format!("{name}:{line}: {wrong}"));
+                    }
+                    if handle.seed(batch.seeds).await.is_none() {
+                        return;
+                    }
+                }
+                Err(error) => {
+                    complain(&format!("trapline crawl: cannot read on in {name}: {error}"));
+                    break;
+                }
+            }
+        }
+    }
+    handle.end_seeding().await;
+}
+
+/// The first signal stops the crawl when what is in flight has landed, the second one at once.
+fn listen_to_signals(handle: &CrawlHandle) -> Result<(), String> {
+    let mut signals =
+        Signals::new([SIGINT, SIGTERM]).map_err(|error| format!("cannot listen to signals: {error}"))?;
+    let (handle, runtime) = (handle.clone(), tokio::runtime::Handle::current());
+    std::thread::spawn(move || {
+        for (count, _) in signals.forever().enumerate() {
+            match count {
+                0 => {
+                    complain("stopping when what is in flight has landed; once more to stop now");
+                    runtime.block_on(handle.stop());
+                }
+                1 => runtime.block_on(handle.abort()),
+                // Somebody is in a hurry; everything that was answered is safe.
+                _ => std::process::exit(i32::from(STOPPED)),
+            }
+        }
+    });
+    Ok(())
+}

@@ -1,0 +1,150 @@
+//! Seeds as people write them: on the command line, in files, in the drop-in folder. A line a seed; comments begin with `#`.
+
+use std::io::BufRead;
+
+use trapline_core::parse_url;
+use trapline_crawl::candidate::Prospect;
+
+/// How many seeds are handed over at once.
+const BATCH: usize = 1000;
+
+/// Longer lines are no URLs.
+const LINE_BYTES_MAX: usize = 65_536;
+
+/// Reads one seed. A missing scheme is `http`: servers that want another say so, and are believed.
+pub(super) fn read(text: &str) -> Result<Prospect, String> {
+    let has_scheme = text.split_once("://").is_some_and(|(scheme, _)| {
+        !scheme.is_empty()
+            && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
+    });
+    let whole = if has_scheme { text.to_owned() } else { format!("http://{text}") };
+    let url = parse_url(&whole, None)
+        .map_err(|reason| format!("this is no URL: {reason}; write it like https://example.org/"))?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(format!("`{}:` is not fetched; write an http or https URL", url.scheme()));
+    }
+    Prospect::seed(url.as_str()).ok_or_else(|| "this is no URL".to_owned())
+}
+
+/// What is in a line: nothing, or a seed.
+fn line(text: &str) -> Option<&str> {
+    let text = text.trim();
+    (!text.is_empty() && !text.starts_with('#')).then_some(text)
+}
+
+/// Seeds of a file, in batches. Lines that are none are told of by their number, and the rest goes on.
+pub(super) struct SeedFile<R> {
+    lines: R,
+    number: u64,
+    buffer: Vec<u8>,
+}
+
+/// Some seeds of a file, and what was wrong with other lines.
+#[derive(Default)]
+pub(super) struct SeedBatch {
+    pub(super) seeds: Vec<Prospect>,
+    /// Number and complaint.
+    pub(super) wrong: Vec<(u64, String)>,
+}
+
+impl<R: BufRead> SeedFile<R> {
+    pub(super) fn new(lines: R) -> Self {
+        Self { lines, number: 0, buffer: Vec::new() }
+    }
+
+    /// The next batch; None at the end.
+    pub(super) fn next_batch(&mut self) -> std::io::Result<Option<SeedBatch>> {
+        let mut batch = SeedBatch::default();
+        while batch.seeds.len() + batch.wrong.len() < BATCH {
+            self.buffer.clear();
+            if read_line(&mut self.lines, &mut self.buffer)? == 0 {
+                return Ok((!batch.seeds.is_empty() || !batch.wrong.is_empty()).then_some(batch));
+            }
+            self.number += 1;
+            let bytes = if self.number == 1 {
+                self.buffer.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&self.buffer)
+            } else {
+                &self.buffer
+            };
+            let read = if bytes.len() > LINE_BYTES_MAX {
+                Err("this line is too long to be a URL".to_owned())
+            } else {
+                match std::str::from_utf8(bytes).map(line) {
+                    Ok(None) => continue,
+                    Ok(Some(text)) => read(text),
+                    Err(_) => Err("this is not UTF-8".to_owned()),
+                }
+            };
+            match read {
+                Ok(seed) => batch.seeds.push(seed),
+                Err(complaint) => batch.wrong.push((self.number, complaint)),
+            }
+        }
+        Ok(Some(batch))
+    }
+}
+
+/// Reads a line, of which a little more than is allowed is kept.
+fn read_line(lines: &mut impl BufRead, into: &mut Vec<u8>) -> std::io::Result<usize> {
+    let mut total = 0;
+    loop {
+        let bytes = lines.fill_buf()?;
+        if bytes.is_empty() {
+            return Ok(total);
+        }
+        let end = bytes.iter().position(|byte| *byte == b'\n');
+        let used = end.map_or(bytes.len(), |end| end + 1);
+        let room = (LINE_BYTES_MAX + 2).saturating_sub(into.len());
+        into.extend_from_slice(&bytes[..used.min(room)]);
+        lines.consume(used);
+        total += used;
+        if end.is_some() {
+            return Ok(total);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seeds_need_no_scheme() {
+        for (text, url) in [
+            ("https://example.org/a", Some("https://example.org/a")),
+            ("example.org", Some("http://example.org/")),
+            ("example.org:8080/x?y=http://z/", Some("http://example.org:8080/x?y=http://z/")),
+            ("//example.org/x", Some("http://example.org/x")),
+            ("ftp://example.org/", None),
+            ("mailto:a@example.org", Some("http://mailto:a@example.org/")),
+            ("http://", None),
+            ("a b", None),
+        ] {
+            let read = read(text).ok().map(|seed| seed.url.to_string());
+            // What looks like a user and a password is one.
+            assert_eq!(read.as_deref(), url, "{text}");
+        }
+    }
+
+    #[test]
+    fn bad_lines_are_told_by_number_and_the_rest_goes_on() {
+        let long = "x".repeat(LINE_BYTES_MAX + 1);
+        let file = format!("\u{feff}a.example\r\n\n# comment\nftp://b.example/\n{long}\n  c.example  ");
+        let mut bytes = file.into_bytes();
+        bytes.extend_from_slice(b"\n\xff\xfe\nd.example");
+        let mut file = SeedFile::new(&bytes[..]);
+        let batch = file.next_batch().unwrap().unwrap();
+        let urls: Vec<_> = batch.seeds.iter().map(|seed| seed.url.as_str()).collect();
+        assert_eq!(urls, ["http://a.example/", "http://c.example/", "http://d.example/"]);
+        let wrong: Vec<_> = batch.wrong.iter().map(|(line, what)| format!("{line}: {what}")).collect();
+        assert_eq!(
+            wrong,
+            [
+                "4: `ftp:` is not fetched; write an http or https URL",
+                "5: this line is too long to be a URL",
+                "7: this is not UTF-8"
+            ]
+        );
+        assert!(file.next_batch().unwrap().is_none());
+    }
+}
