@@ -6,16 +6,17 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use trapline_core::{Candidate, Timestamp};
 use trapline_frontier::{
-    Admission, Answer, Claimed, CrawlState, Ear, ErrorKind, Frontier, Outcome, Refusal, Settlement,
-    StoreError, Want,
+    Admission, Answer, Claimed, CrawlChange, CrawlState, Ear, ErrorKind, Frontier, Outcome, Refusal,
+    Settlement, StoreError, Want,
 };
 
-use crate::candidate::{CandidateChain, Prospect, Scope};
+use crate::candidate::{CandidateChain, Prospect, Scope, seed_notes};
 use crate::crawl_builder::CrawlBuilder;
 use crate::flights::{Flights, Landed};
+use crate::gate::Gate;
 use crate::handle::{CrawlHandle, Order};
 use crate::line::SkippedLine;
 use crate::options::CrawlOptions;
@@ -43,6 +44,9 @@ pub struct Crawl {
     pub(crate) flights: Flights,
     pub(crate) handle: CrawlHandle,
     pub(crate) orders: mpsc::Receiver<Order>,
+    pub(crate) gate: Arc<Gate>,
+    /// Who waits for a pause.
+    pub(crate) pausing: Vec<oneshot::Sender<Result<(), String>>>,
     /// Seeds may still come.
     pub(crate) seeding: bool,
     pub(crate) stopping: bool,
@@ -92,9 +96,11 @@ impl Crawl {
     pub async fn run(mut self) -> Result<CrawlEnd, CrawlError> {
         let mut ear = self.frontier.ear().await?;
         self.begun = self.now().await?;
+        seed_notes::load(&self.frontier, self.begun, &self.scope.seeds).await?;
         loop {
             self.obey_orders().await?;
             self.settle_what_landed().await?;
+            self.acknowledge_pause();
             self.renew_leases().await?;
             let claimed = self.claim_and_start().await?;
             if let Some(end) = self.end(&claimed).await? {
@@ -144,6 +150,14 @@ impl Crawl {
             self.patiently("settle", async |frontier, now| frontier.settle(now, batch.clone()).await).await?;
         let mut tally = self.tally();
         for ((settlement, settled), results) in batch.iter().zip(settled).zip(&results) {
+            tracing::debug!(
+                lease = settlement.lease.0,
+                url = results.page.as_ref().map(|page| &*page.url),
+                status = results.page.as_ref().and_then(|page| page.status),
+                links = settlement.links.len(),
+                answer = %settled.answer,
+                "settled"
+            );
             if settled.answer == Answer::Stale {
                 tally.stale += 1;
                 continue;
@@ -192,6 +206,19 @@ impl Crawl {
                 let _ = answer.send(admissions);
             }
             Order::SeedsEnd => self.seeding = false,
+            Order::Pause(answer) => {
+                // Those who have a lease, but have not asked yet, give it back.
+                self.gate.close();
+                match self.steer(CrawlChange::Pause).await {
+                    Ok(()) => self.pausing.push(answer),
+                    Err(error) => drop(answer.send(Err(error.to_string()))),
+                }
+            }
+            Order::Resume(answer) => {
+                let resumed = self.steer(CrawlChange::Resume).await;
+                self.gate.open();
+                let _ = answer.send(resumed.map_err(|error| error.to_string()));
+            }
             Order::Stop => self.stopping = true,
             Order::Abort => {
                 self.stopping = true;
@@ -210,19 +237,39 @@ impl Crawl {
         Ok(())
     }
 
+    async fn steer(&self, change: CrawlChange) -> Result<(), CrawlError> {
+        let now = self.now().await?;
+        Ok(self.frontier.steer_crawl(now, change).await.map(drop)?)
+    }
+
+    /// Who wanted a pause is told when nothing is in flight any more.
+    fn acknowledge_pause(&mut self) {
+        if self.flights.is_empty() {
+            for answer in self.pausing.drain(..) {
+                let _ = answer.send(Ok(()));
+            }
+        }
+    }
+
     /// Seeds go through the candidate chain like everything else, and make the scope.
     async fn admit(
         &mut self,
         seeds: Vec<Prospect>,
     ) -> Result<Vec<Result<Admission, SkippedLine>>, CrawlError> {
         let mut considered: Vec<Result<Candidate, SkippedLine>> = Vec::with_capacity(seeds.len());
+        let mut places = Vec::new();
         for seed in seeds {
             let url = seed.url.clone();
             let candidate = self.candidates.consider(seed);
             if candidate.is_ok() {
-                self.scope.seeds.add(&url);
+                places.extend(self.scope.seeds.add(&url));
             }
             considered.push(candidate);
+        }
+        if !places.is_empty() {
+            let note = CrawlChange::Note(seed_notes::note(&places));
+            self.patiently("note seeds", async |frontier, now| frontier.steer_crawl(now, note.clone()).await)
+                .await?;
         }
         let batch: Vec<_> =
             considered.iter().filter_map(|candidate| candidate.as_ref().ok().cloned()).collect();
@@ -340,6 +387,7 @@ impl Crawl {
             if error.kind() != ErrorKind::Unavailable {
                 return Err(error.into());
             }
+            tracing::warn!(%error, attempted, "the store is away");
             self.tally().trouble = Some(format!("cannot {attempted}, trying again: {error}"));
             self.world.sleep_until(self.world.now() + wait).await;
             wait = (wait * 2).min(STORE_WAIT_MAX);

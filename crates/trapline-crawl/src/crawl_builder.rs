@@ -13,6 +13,7 @@ use crate::crawl::Crawl;
 use crate::disposition::{self, Disposition};
 use crate::fetch::{self, Visit};
 use crate::flights::{Chains, Flights};
+use crate::gate::Gate;
 use crate::handle::CrawlHandle;
 use crate::options::CrawlOptions;
 use crate::ports::{Fetch, NoOutput, Output, Robots, World};
@@ -20,6 +21,15 @@ use crate::tally::Tally;
 
 /// Orders that may wait.
 const ORDERS_MAX: usize = 16;
+
+/// What the processors of several chains share.
+pub(crate) struct Common<'c> {
+    pub(crate) options: &'c CrawlOptions,
+    pub(crate) scope: &'c Arc<Scope>,
+    pub(crate) world: &'c Arc<dyn World>,
+    pub(crate) frontier: &'c Frontier,
+    pub(crate) gate: &'c Arc<Gate>,
+}
 
 /// Makes a [`Crawl`]. What is not given is left out: without robots, robots.txt is not asked.
 pub struct CrawlBuilder {
@@ -111,16 +121,12 @@ impl CrawlBuilder {
         let scope = Arc::new(Scope::new(options.scope, options.scope_rules.clone()));
         let candidates =
             Arc::new(CandidateChain::new(&options, Arc::clone(&scope), frontier.clone(), self.rules)?);
+        let gate = Arc::new(Gate::default());
+        let common =
+            Common { options: &options, scope: &scope, world: &world, frontier: &frontier, gate: &gate };
         let chains = Chains {
-            fetch: fetch::chain(&options, &scope, &world, fetch, robots, self.fetch_processors)?,
-            disposition: disposition::chain(
-                &options,
-                &scope,
-                &world,
-                &candidates,
-                &frontier,
-                self.disposition_processors,
-            )?,
+            fetch: fetch::chain(&common, fetch, robots, self.fetch_processors)?,
+            disposition: disposition::chain(&common, &candidates, self.disposition_processors)?,
         };
         let (sender, orders) = mpsc::channel(ORDERS_MAX);
         let handle = CrawlHandle {
@@ -138,6 +144,8 @@ impl CrawlBuilder {
             candidates,
             handle,
             orders,
+            gate,
+            pausing: Vec::new(),
             seeding: true,
             stopping: false,
             begun: Timestamp::ZERO,

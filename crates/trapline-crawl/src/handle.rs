@@ -19,6 +19,10 @@ pub(crate) enum Order {
     Seeds(Vec<Prospect>, oneshot::Sender<Admissions>),
     /// No more seeds will come of themselves: the crawl may end when it is exhausted.
     SeedsEnd,
+    /// Fetch nothing until resumed, and say when nothing is in flight any more.
+    Pause(oneshot::Sender<Result<(), String>>),
+    /// Fetch again.
+    Resume(oneshot::Sender<Result<(), String>>),
     /// Finish what is in flight.
     Stop,
     /// Drop what is in flight.
@@ -44,6 +48,21 @@ impl CrawlHandle {
     /// No more seeds will come of themselves: the crawl may end when it is exhausted.
     pub async fn end_seeding(&self) {
         let _ = self.orders.send(Order::SeedsEnd).await;
+    }
+
+    /// Pauses the crawl, also for others on the same store, and waits until what is in flight has landed: from then on no
+    /// request begins until it is resumed, also after a restart. None if the crawl has ended before.
+    pub async fn pause(&self) -> Option<Result<(), String>> {
+        let (answer, answered) = oneshot::channel();
+        self.orders.send(Order::Pause(answer)).await.ok()?;
+        answered.await.ok()
+    }
+
+    /// Lets a paused crawl go on.
+    pub async fn resume(&self) -> Option<Result<(), String>> {
+        let (answer, answered) = oneshot::channel();
+        self.orders.send(Order::Resume(answer)).await.ok()?;
+        answered.await.ok()
     }
 
     /// Stops the crawl once what is in flight has landed.

@@ -13,6 +13,7 @@ mod crawl_builder;
 pub mod disposition;
 pub mod fetch;
 mod flights;
+mod gate;
 mod handle;
 mod line;
 mod options;

@@ -3,21 +3,29 @@
 //! Here is what the user typed and what it means. The crawl itself is in `trapline-crawl`; what it needs of the world is put
 //! together in `run`.
 
+mod adapt;
+mod control;
 mod files;
 mod folder;
+mod inject;
 mod plan;
+mod report;
 mod run;
 mod seeds;
+mod some_robots;
+mod standing;
+mod watch;
 mod world;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Duration;
 
 use clap::Args;
 
-use crate::config::{self, FileConfig, Flags};
+use crate::config::{self, Flags};
 use crate::ended::complain;
+
+pub(crate) use control::{Order, order};
 
 /// Exit code where a limit ended the crawl; running it again with a higher one goes on.
 const LIMIT: u8 = 3;
@@ -35,7 +43,7 @@ const STOPPED: u8 = 4;
 /// Ctrl-C once finishes what is in flight and saves; twice stops now. Both can be resumed.
 ///
 /// Exit code 0: all is done. 1: all is done, and none of it worked. 2: trouble. 3: a limit was reached. 4: stopped.
-#[derive(Args)]
+#[derive(Args, Default)]
 #[command(after_help = "\
 Examples:
   $ trapline crawl https://example.org/ --contact me@example.org
@@ -163,6 +171,14 @@ impl CrawlArgs {
     }
 }
 
+/// Crawls from seeds into a folder, with options as `--set` takes them. For other commands.
+pub(crate) fn crawl_into(folder: &Path, seeds: Vec<String>, settings: &[String]) -> Result<ExitCode, String> {
+    let args =
+        CrawlArgs { seeds, out: Some(folder.to_owned()), set: settings.to_vec(), ..CrawlArgs::default() };
+    let loaded = config::load(None, [], &args.flags()).map_err(|refused| refused.to_string())?;
+    run::crawl(&args, &loaded.config)
+}
+
 /// Crawls.
 pub(crate) fn run(args: &CrawlArgs) -> ExitCode {
     let ended = config::load(args.config.as_deref(), std::env::vars_os(), &args.flags())
@@ -175,9 +191,4 @@ pub(crate) fn run(args: &CrawlArgs) -> ExitCode {
             ExitCode::from(2)
         }
     }
-}
-
-/// How often somebody who does not look at a terminal is told how it goes.
-fn progress_period(config: &FileConfig) -> Option<Duration> {
-    Some(config.output.progress).filter(|period| !period.is_zero())
 }

@@ -2,6 +2,7 @@
 
 mod config;
 mod config_command;
+mod control_command;
 mod crawl_command;
 mod demo_command;
 mod doctor_command;
@@ -24,6 +25,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use crawl_command::Order;
+
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -45,8 +48,16 @@ enum Command {
     Frontier(frontier_command::FrontierCommand),
     Links(links_command::LinksArgs),
     Robots(robots_command::RobotsCommand),
+    /// Pause a crawl: nothing is fetched until it is resumed, also after a restart
+    Pause(control_command::ControlArgs),
+    /// Let a paused crawl go on
+    Resume(control_command::ControlArgs),
     Sim(sim_command::SimArgs),
     Sitemap(sitemap_command::SitemapArgs),
+    /// Show how a crawl stands, whether it runs or not
+    Status(control_command::StatusArgs),
+    /// Stop a crawl when what is in flight has landed
+    Stop(control_command::ControlArgs),
     Store(store_command::StoreCommand),
     Url(url_command::UrlCommand),
 }
@@ -61,8 +72,12 @@ fn main() -> ExitCode {
         Command::Frontier(command) => frontier_command::run(&command),
         Command::Links(args) => links_command::run(&args),
         Command::Robots(command) => robots_command::run(&command),
+        Command::Pause(args) => control_command::run(&args, Order::Pause),
+        Command::Resume(args) => control_command::run(&args, Order::Resume),
         Command::Sim(args) => sim_command::run(&args),
         Command::Sitemap(args) => sitemap_command::run(&args),
+        Command::Status(args) => control_command::status(&args),
+        Command::Stop(args) => control_command::run(&args, Order::Stop),
         Command::Store(command) => store_command::run(&command),
         Command::Url(command) => url_command::run(&command),
     }

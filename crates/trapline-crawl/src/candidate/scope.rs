@@ -112,15 +112,20 @@ struct Places {
 }
 
 impl SeedPlaces {
-    /// Counts a URL among the seeds. True if its place is new.
-    pub fn add(&self, url: &Url) -> bool {
+    /// Counts a URL among the seeds. Answers with its place if that is new: the URL up to the last slash of its path.
+    pub fn add(&self, url: &Url) -> Option<String> {
+        let host = url.host_str()?;
+        let folder = folder(url);
         let mut places = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        let Some(host) = url.host_str() else { return false };
+        if places.folders.contains(&folder) {
+            return None;
+        }
         if let Some(domain) = registrable_domain(host) {
             places.domains.insert(domain.to_owned());
         }
         places.hosts.insert(host.to_owned());
-        places.folders.insert(folder(url))
+        places.folders.insert(folder.clone());
+        Some(folder)
     }
 
     fn hold(&self, url: &Url, kind: ScopeKind) -> bool {
@@ -219,6 +224,7 @@ impl Rule<Prospect> for InScope {
             return Flow::Next;
         }
         let decision = self.0.decide(&prospect.url);
+        prospect.scope_rule = Some(Arc::clone(&decision.rule));
         if decision.accepted { Flow::Next } else { prospect.drop("scope", &*decision.rule) }
     }
 }

@@ -9,7 +9,7 @@ use trapline_extract::LinkKind;
 use trapline_frontier::Outcome;
 
 use super::Disposition;
-use crate::candidate::{CandidateChain, Origin, Prospect, Scope};
+use crate::candidate::{CandidateChain, Origin, Prospect, Scope, seed_notes};
 use crate::chain::{Flow, Processor};
 use crate::line::SkippedLine;
 use crate::options::CrawlOptions;
@@ -66,7 +66,8 @@ impl Links {
         let is_seed = from.depth == 0 && from.hop_path.bytes().all(|hop| hop == b'R');
         if is_seed && self.redirected_seeds && request.redirects.len() <= SEED_REDIRECTS_MAX {
             // So that what it links to is in scope.
-            self.scope.seeds.add(&target);
+            let place = self.scope.seeds.add(&target);
+            disposition.notes.extend(place.map(|place| seed_notes::note(&[place])));
         }
         if let Some(prospect) = Prospect::new(request, Origin::Redirect) {
             self.consider(disposition, prospect);

@@ -6,6 +6,7 @@ use async_trait::async_trait;
 
 use super::{Verdict, Visit};
 use crate::chain::{Flow, Processor};
+use crate::gate::Gate;
 use crate::ports::{Robots, World};
 
 /// Disregards what robots.txt forbids.
@@ -13,6 +14,7 @@ pub(super) struct Obey {
     /// None for a crawl that does not ask.
     pub(super) robots: Option<Arc<dyn Robots>>,
     pub(super) world: Arc<dyn World>,
+    pub(super) gate: Arc<Gate>,
     /// Hosts are left alone between two requests, so also after that for robots.txt.
     pub(super) pause: bool,
 }
@@ -25,6 +27,10 @@ impl Processor<Visit> for Obey {
 
     async fn process(&self, visit: &mut Visit) -> Flow {
         let Some(robots) = &self.robots else { return Flow::Next };
+        if self.gate.is_closed() {
+            visit.verdict = Some(Verdict::Release { asked: false });
+            return Flow::End;
+        }
         // The clock of the store, which said when the visit began, may be a little ahead.
         let now = self.world.now().max(visit.started);
         let word = robots.ask(now, visit.url()).await;

@@ -5,6 +5,7 @@
 //!   pages.jsonl  skipped.jsonl  report.txt  report.json    results
 //!   store/                                                 the crawl itself, unless it is kept elsewhere
 //!   inject/                                                seed files to be taken up while it runs
+//!   status.json  control/                                  how it stands, and orders to it
 //!   crawl.lock                                             who crawls into it
 //! ```
 
@@ -13,16 +14,8 @@ use std::io::{IsTerminal, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 /// What an earlier crawl may have left.
-const LEFT: [&str; 8] = [
-    "pages.jsonl",
-    "skipped.jsonl",
-    "report.txt",
-    "report.json",
-    "status.json",
-    "output.id",
-    "stop",
-    "inject.log",
-];
+const LEFT: [&str; 6] =
+    ["pages.jsonl", "skipped.jsonl", "report.txt", "report.json", "status.json", "output.id"];
 
 /// The output folder of a crawl that runs. Nobody else crawls into it.
 pub(super) struct Folder {

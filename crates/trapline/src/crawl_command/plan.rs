@@ -20,6 +20,7 @@ pub(super) fn crawl_options(config: &FileConfig) -> Result<CrawlOptions, String>
     let no_limit = |limit: Option<u32>| limit.map_or(usize::MAX, |limit| limit as usize);
     let agent = config.fetch.user_agent.as_deref().unwrap_or("trapline");
     let own_agent = config.robots.agents.first().map_or(agent, String::as_str);
+    let precedence = Some(config.queue.precedence).filter(|precedence| *precedence != 3);
     let mut options = CrawlOptions {
         scope: match scope.kind {
             config::ScopeKind::Host => ScopeKind::Host,
@@ -42,7 +43,7 @@ pub(super) fn crawl_options(config: &FileConfig) -> Result<CrawlOptions, String>
             session_ids: traps.session_ids,
         },
         patterns,
-        queue: QueueOptions { hosts: host_terms(config), by_domain: pace.by_domain },
+        queue: QueueOptions { hosts: host_terms(config), by_domain: pace.by_domain, precedence },
         pace: PaceOptions {
             delay: pace.delay,
             factor: pace.factor,
@@ -62,6 +63,7 @@ pub(super) fn crawl_options(config: &FileConfig) -> Result<CrawlOptions, String>
         sitemaps: sitemaps.follow,
         sitemap_guess: sitemaps.guess,
         redirected_seeds: crawl.redirected_seeds,
+        log_decisions: scope.log_decisions,
         chains: ChainNames {
             candidate: chains.candidate.clone(),
             fetch: chains.fetch.clone(),

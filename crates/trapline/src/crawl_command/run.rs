@@ -1,8 +1,8 @@
 //! Puts a crawl together and lets it run.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -12,17 +12,23 @@ use trapline_core::Timestamp;
 use trapline_crawl::{Crawl, CrawlEnd, CrawlHandle, Tally};
 use trapline_fetch::{Fetcher, RobotsCache};
 use trapline_frontier::{
-    CrawlChange, CrawlState, Frontier, LeaseId, Outcome, Query, Rows, Scan, Settings, Settlement, StoreError,
+    CrawlChange, CrawlState, Frontier, LeaseId, Outcome, Query, Rows, Scan, Settings, Settlement, Stats,
+    StoreError,
 };
 
+use super::control::{Control, write_whole};
 use super::files::ResultFiles;
 use super::folder::Folder;
+use super::inject::Inject;
+use super::report::Report;
 use super::seeds::{self, SeedFile};
+use super::some_robots::SomeRobots;
+use super::watch::{Telling, Watch};
 use super::world::RealWorld;
 use super::{CrawlArgs, LIMIT, STOPPED, plan};
 use crate::config::FileConfig;
 use crate::ended::complain;
-use crate::{moment, store_url};
+use crate::{log, moment, store_url};
 
 /// Crawls until the end, and says how it went.
 pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig) -> Result<ExitCode, String> {
@@ -35,6 +41,8 @@ pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig) -> Result<ExitCode, S
     if !config.robots.obey {
         complain("trapline crawl: robots.txt is IGNORED: do this on servers of your own only");
     }
+    log::init(&config.log)?;
+    raise_file_limit(config);
     let folder = Folder::take(&config.output.dir)?;
     let own_store = config.crawl.store.is_none();
     let store_url = config.crawl.store.as_ref().map_or_else(|| folder.store_url(), |store| store.0.clone());
@@ -67,7 +75,7 @@ pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig) -> Result<ExitCode, S
         resume(&frontier, config, own_store).await.map_err(told)?;
         let note = format!("output/{}", folder.id()?);
         let noted = note_of(&frontier, &note).await.map_err(told)?;
-        let output = ResultFiles::open(folder.path(), note, noted.as_deref())?;
+        let output = ResultFiles::open(folder.path(), note, noted.as_deref(), &config.output)?;
         let stats = frontier.stats(moment::now()).await.map_err(told)?;
 
         let fetcher = Fetcher::new(fetch_options).map_err(|error| error.to_string())?;
@@ -79,16 +87,51 @@ pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig) -> Result<ExitCode, S
         if config.robots.obey {
             let notes = Arc::new(frontier.clone());
             let robots = RobotsCache::new(fetcher.clone(), Some(notes), config.robots_options());
-            builder = builder.robots(Arc::new(robots));
+            let ignoring = config.lists.host.iter().filter(|host| host.robots == Some(false));
+            let ignoring = ignoring.map(|host| host.hosts.clone()).collect();
+            builder = builder.robots(Arc::new(SomeRobots { robots, ignoring }));
         }
         let crawl = builder.build(Arc::new(fetcher)).map_err(|error| error.to_string())?;
         let handle = crawl.handle();
         listen_to_signals(&handle)?;
+        let watch = Watch {
+            handle: handle.clone(),
+            frontier: frontier.clone(),
+            folder: folder.path().to_owned(),
+            control: Control::new(folder.path())?,
+            inject: Inject::new(folder.path())?,
+            telling: Telling {
+                quiet: args.quiet,
+                json: args.json,
+                period: Some(config.output.progress).filter(|period| !period.is_zero()),
+            },
+            max_pages: config.crawl.max_pages,
+            adaptive: config.crawl.adaptive.then_some(config.crawl.concurrency as usize),
+        };
+        let watching = tokio::spawn(watch.run());
         let seeding = tokio::spawn(seed(handle.clone(), command_line, args.seed_files.clone()));
         let end = crawl.run().await.map_err(|error| error.to_string())?;
         seeding.abort();
+        watching.abort();
+        let _ = watching.await;
+        let stats = frontier.stats(moment::now()).await.map_err(told)?;
+        report(args, folder.path(), end, &stats)?;
         Ok(code(end, &handle.tally()))
     })
+}
+
+/// Writes the report, and shows it.
+fn report(args: &CrawlArgs, folder: &Path, end: CrawlEnd, stats: &Stats) -> Result<(), String> {
+    let report = Report::read(folder)?;
+    let (text, json) = (report.text(end, stats), report.json(end, stats));
+    for (name, content) in [("report.txt", &text), ("report.json", &format!("{json:#}\n"))] {
+        let path = folder.join(name);
+        write_whole(&path, content).map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+    }
+    let shown = if args.json { format!("{json}\n") } else { text };
+    // Nobody may be listening.
+    let _ = std::io::stdout().write_all(shown.as_bytes());
+    Ok(())
 }
 
 /// What the frontier is told of the crawl. Limits of a run are kept here, so that a higher one lets it go on.
@@ -210,6 +253,22 @@ async fn seed(handle: CrawlHandle, first: Vec<trapline_crawl::candidate::Prospec
         }
     }
     handle.end_seeding().await;
+}
+
+/// Each fetch takes a socket, and some lie idle: as many open files are allowed as can be.
+fn raise_file_limit(config: &FileConfig) {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    if current.is_some() && current != maximum {
+        let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
+    }
+    let needed = u64::from(config.crawl.concurrency) + config.connect.idle_max as u64 + 100;
+    if let Some(allowed) = getrlimit(Resource::Nofile).current.filter(|allowed| *allowed < needed) {
+        complain(&format!(
+            "trapline crawl: {needed} open files may be needed, and {allowed} are allowed: raise the limit (`ulimit -Hn`), or \
+             lower --concurrency"
+        ));
+    }
 }
 
 /// The first signal stops the crawl when what is in flight has landed, the second one at once.

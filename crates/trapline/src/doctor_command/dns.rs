@@ -46,14 +46,14 @@ fn servers(config: &FileConfig) -> Finding {
 }
 
 fn of_resolv_conf(text: &str) -> Vec<&str> {
-    let server = |line: &'_ str| -> Option<usize> {
+    let mut servers = Vec::new();
+    for line in text.lines() {
         let mut words = line.split_whitespace();
-        (words.next() == Some("nameserver")).then(|| words.next().map_or(0, str::len))
-    };
-    text.lines()
-        .filter(|line| server(line).is_some_and(|length| length > 0))
-        .filter_map(|line| line.split_whitespace().nth(1))
-        .collect()
+        if words.next() == Some("nameserver") {
+            servers.extend(words.next());
+        }
+    }
+    servers
 }
 
 fn look_up(config: &FileConfig, name: &str) -> Finding {

@@ -1,0 +1,81 @@
+//! The drop-in folder: seed files that are put into `inject/` while the crawl runs are taken up, and then moved to `inject/done/`.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use trapline_crawl::CrawlHandle;
+
+use super::seeds::SeedFile;
+use crate::ended::complain;
+
+/// The drop-in folder of a crawl.
+pub(super) struct Inject {
+    folder: PathBuf,
+    /// Files that were there when it was last looked at. One that has not changed since is complete.
+    seen: BTreeMap<PathBuf, (u64, Option<SystemTime>)>,
+}
+
+impl Inject {
+    pub(super) fn new(folder: &Path) -> Result<Self, String> {
+        let folder = folder.join("inject");
+        fs::create_dir_all(&folder).map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
+        Ok(Self { folder, seen: BTreeMap::new() })
+    }
+
+    /// Takes up the files that are complete.
+    pub(super) async fn look(&mut self, handle: &CrawlHandle) {
+        let mut there = BTreeMap::new();
+        for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
+            let hidden = entry.file_name().to_string_lossy().starts_with('.');
+            if let Ok(about) = entry.metadata()
+                && about.is_file()
+                && !hidden
+            {
+                there.insert(entry.path(), (about.len(), about.modified().ok()));
+            }
+        }
+        let complete: Vec<_> = there
+            .iter()
+            .filter(|(path, about)| self.seen.get(*path) == Some(about))
+            .map(|(path, _)| path.clone())
+            .collect();
+        self.seen = there;
+        for path in complete {
+            self.seen.remove(&path);
+            if let Err(error) = self.take(&path, handle).await {
+                complain(&format!("trapline crawl: cannot take up {}: {error}", path.display()));
+            }
+        }
+    }
+
+    async fn take(&self, path: &Path, handle: &CrawlHandle) -> std::io::Result<()> {
+        let mut file = SeedFile::new(BufReader::new(File::open(path)?));
+        let (mut taken, mut wrong) = (0, 0);
+        while let Some(batch) = file.next_batch()? {
+            for (line, complaint) in &batch.wrong {
+                complain(&format!("{}:{line}: {complaint}", path.display()));
+            }
+            wrong += batch.wrong.len();
+            taken += batch.seeds.len();
+            if handle.seed(batch.seeds).await.is_none() {
+                // The crawl has ended; the next one takes it up.
+                return Ok(());
+            }
+        }
+        let done = self.folder.join("done");
+        fs::create_dir_all(&done)?;
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let mut target = done.join(&name);
+        let mut number = 1;
+        while target.exists() {
+            number += 1;
+            target = done.join(format!("{name}.{number}"));
+        }
+        fs::rename(path, target)?;
+        complain(&format!("trapline crawl: took up {taken} seeds of inject/{name}, {wrong} lines were none"));
+        Ok(())
+    }
+}

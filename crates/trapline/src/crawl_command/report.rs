@@ -1,0 +1,226 @@
+//! The report at the end, of all runs together: what the files of results add up to.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+
+use serde_json::{Value, json};
+use trapline_crawl::CrawlEnd;
+use trapline_frontier::{Stats, UrlState};
+
+use super::standing::size;
+use crate::demo_command::thousands;
+
+/// How many hosts, titles of reasons and the like are named.
+const NAMED: usize = 20;
+
+/// What all visits add up to.
+#[derive(Default)]
+pub(super) struct Report {
+    visits: u64,
+    pages: u64,
+    bytes: u64,
+    retries: u64,
+    ms: f64,
+    first: Option<String>,
+    last: Option<String>,
+    statuses: BTreeMap<String, u64>,
+    errors: BTreeMap<String, u64>,
+    mimes: BTreeMap<String, u64>,
+    skipped: BTreeMap<String, u64>,
+    hosts: BTreeMap<String, Host>,
+}
+
+#[derive(Default)]
+struct Host {
+    pages: u64,
+    bytes: u64,
+    errors: u64,
+    ms: f64,
+}
+
+impl Report {
+    /// Reads the files of results.
+    pub(super) fn read(folder: &Path) -> Result<Self, String> {
+        let mut report = Self::default();
+        each_line(&folder.join("pages.jsonl"), |line| report.page(line))?;
+        each_line(&folder.join("skipped.jsonl"), |line| count(&mut report.skipped, text(line, "reason")))?;
+        Ok(report)
+    }
+
+    fn page(&mut self, line: &Value) {
+        self.visits += 1;
+        let at = text(line, "at");
+        if self.first.is_none() {
+            self.first = Some(at.to_owned());
+        }
+        self.last = Some(at.to_owned());
+        let bytes = line["bytes"].as_u64().unwrap_or_default();
+        let ms = line["ms"]["total"].as_f64().unwrap_or_default();
+        self.bytes += bytes;
+        self.ms += ms;
+        let done = text(line, "outcome") == "done";
+        self.pages += u64::from(done);
+        self.retries += u64::from(text(line, "outcome") == "retry");
+        if let Some(status) = line["status"].as_u64() {
+            count(&mut self.statuses, &status.to_string());
+        }
+        if let Some(error) = line["error"].as_str() {
+            count(&mut self.errors, error);
+        }
+        if let Some(mime) = line["mime"].as_str().filter(|_| done) {
+            count(&mut self.mimes, mime);
+        }
+        let host = trapline_core::parse_url(text(line, "url"), None).ok().and_then(|url| {
+            Some(url.host_str()?.to_owned() + &url.port().map(|port| format!(":{port}")).unwrap_or_default())
+        });
+        let host = self.hosts.entry(host.unwrap_or_default()).or_default();
+        host.pages += u64::from(done);
+        host.errors += u64::from(!done);
+        host.bytes += bytes;
+        host.ms += ms;
+    }
+
+    /// For programs. Names stay as they are.
+    pub(super) fn json(&self, end: CrawlEnd, stats: &Stats) -> Value {
+        let hosts: Vec<_> = self
+            .largest_hosts()
+            .map(|(name, host)| {
+                json!({"host": name, "pages": host.pages, "errors": host.errors, "bytes": host.bytes,
+                       "ms_average": average(host.ms, host.pages + host.errors)})
+            })
+            .collect();
+        json!({
+            "v": 1,
+            "ended": name(end),
+            "visits": self.visits,
+            "pages": self.pages,
+            "retries": self.retries,
+            "bytes": self.bytes,
+            "first_visit": self.first,
+            "last_visit": self.last,
+            "ms_average": average(self.ms, self.visits),
+            "pending": stats.urls_in(UrlState::Pending),
+            "dead": stats.urls_in(UrlState::Dead),
+            "disregarded": stats.urls_in(UrlState::Disregarded),
+            "statuses": self.statuses,
+            "errors": self.errors,
+            "mimes": self.mimes,
+            "skipped": self.skipped,
+            "hosts_count": self.hosts.len(),
+            "hosts": hosts,
+        })
+    }
+
+    /// For people.
+    pub(super) fn text(&self, end: CrawlEnd, stats: &Stats) -> String {
+        let mut text = String::new();
+        let mut line = |line: String| {
+            // Writing to memory cannot fail.
+            let _ = writeln!(text, "{line}");
+        };
+        line(format!("Ended: {}", sentence(end)));
+        line(format!(
+            "Pages: {} of {} hosts, {} in {} visits, {:.0} ms each",
+            thousands(self.pages),
+            thousands(self.hosts.len() as u64),
+            size(self.bytes),
+            thousands(self.visits),
+            average(self.ms, self.visits)
+        ));
+        if let (Some(first), Some(last)) = (&self.first, &self.last) {
+            line(format!("Visits: from {first} to {last}"));
+        }
+        line(format!(
+            "URLs: {} pending, {} given up, {} not to be fetched",
+            thousands(stats.urls_in(UrlState::Pending)),
+            thousands(stats.urls_in(UrlState::Dead)),
+            thousands(stats.urls_in(UrlState::Disregarded))
+        ));
+        for (title, counts) in [
+            ("Statuses", &self.statuses),
+            ("Errors", &self.errors),
+            ("Media types", &self.mimes),
+            ("Not fetched", &self.skipped),
+        ] {
+            if counts.is_empty() {
+                continue;
+            }
+            line(format!("\n{title}"));
+            let mut counts: Vec<_> = counts.iter().collect();
+            counts.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+            for (name, count) in counts.into_iter().take(NAMED) {
+                line(format!("{:>12}  {}", thousands(*count), crate::output::plain(name)));
+            }
+        }
+        line("\nHosts".to_owned());
+        line(format!("{:>12}  {:>8}  {:>10}  {:>8}", "pages", "errors", "bytes", "ms"));
+        for (name, host) in self.largest_hosts() {
+            let ms = average(host.ms, host.pages + host.errors);
+            let (pages, bytes) = (thousands(host.pages), size(host.bytes));
+            line(format!("{pages:>12}  {:>8}  {bytes:>10}  {ms:>8.0}  {name}", host.errors));
+        }
+        text
+    }
+
+    fn largest_hosts(&self) -> impl Iterator<Item = (&String, &Host)> {
+        let mut hosts: Vec<_> = self.hosts.iter().collect();
+        hosts.sort_by_key(|(_, host)| std::cmp::Reverse(host.pages + host.errors));
+        hosts.into_iter().take(NAMED)
+    }
+}
+
+fn average(sum: f64, count: u64) -> f64 {
+    if count == 0 { 0.0 } else { (sum / count as f64 * 10.0).round() / 10.0 }
+}
+
+fn text<'l>(line: &'l Value, name: &str) -> &'l str {
+    line[name].as_str().unwrap_or_default()
+}
+
+fn count(counts: &mut BTreeMap<String, u64>, name: &str) {
+    match counts.get_mut(name) {
+        Some(count) => *count += 1,
+        None => drop(counts.insert(name.to_owned(), 1)),
+    }
+}
+
+fn each_line(path: &Path, mut each: impl FnMut(&Value)) -> Result<(), String> {
+    let trouble = |error: std::io::Error| format!("cannot read {}: {error}", path.display());
+    let mut lines = BufReader::new(File::open(path).map_err(trouble)?);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        if lines.read_until(b'\n', &mut line).map_err(trouble)? == 0 {
+            return Ok(());
+        }
+        if let Ok(value) = serde_json::from_slice(&line) {
+            each(&value);
+        }
+    }
+}
+
+/// Its name in reports. Stays as it is.
+pub(super) fn name(end: CrawlEnd) -> &'static str {
+    match end {
+        CrawlEnd::Exhausted => "exhausted",
+        CrawlEnd::Finished => "finished",
+        CrawlEnd::MaxPages => "max_pages",
+        CrawlEnd::MaxBytes => "max_bytes",
+        CrawlEnd::MaxTime => "max_time",
+        CrawlEnd::Stopped => "stopped",
+    }
+}
+
+fn sentence(end: CrawlEnd) -> &'static str {
+    match end {
+        CrawlEnd::Exhausted => "all is done",
+        CrawlEnd::Finished => "the crawl was finished",
+        CrawlEnd::MaxPages => "so many pages are done as were wanted; a higher --max-pages goes on",
+        CrawlEnd::MaxBytes => "so much has come as was wanted; a higher --max-bytes goes on",
+        CrawlEnd::MaxTime => "the time is over; run the same command again to go on",
+        CrawlEnd::Stopped => "stopped; run the same command again to go on",
+    }
+}
