@@ -1,6 +1,7 @@
 //! What needs a real server: `trapline store` on PostgreSQL, seen from outside.
 
 mod copying;
+mod real_web;
 mod sizing;
 
 use std::io::Write;
