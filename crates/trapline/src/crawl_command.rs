@@ -22,7 +22,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use crate::config::{ConfigFlags, Flags};
+use crate::config::{self, ConfigFlags, Flags};
 use crate::ended::complain;
 use crate::log;
 
@@ -169,9 +169,9 @@ impl CrawlArgs {
 
 /// Crawls from seeds into a folder, with options as `--set` takes them. For other commands.
 pub(crate) fn crawl_into(folder: &Path, seeds: Vec<String>, settings: &[String]) -> Result<ExitCode, String> {
-    let args =
-        CrawlArgs { seeds, out: Some(folder.to_owned()), set: settings.to_vec(), ..CrawlArgs::default() };
-    let loaded = config::load(None, [], &args.flags()).map_err(|refused| refused.to_string())?;
+    let args = CrawlArgs { seeds, out: Some(folder.to_owned()), ..CrawlArgs::default() };
+    let flags = args.flags().set(settings);
+    let loaded = config::load(None, [], &flags).map_err(|refused| refused.to_string())?;
     run::crawl(&args, &loaded.config)
 }
 

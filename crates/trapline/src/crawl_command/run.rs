@@ -28,7 +28,7 @@ use super::world::RealWorld;
 use super::{CrawlArgs, LIMIT, STOPPED, plan};
 use crate::config::FileConfig;
 use crate::ended::complain;
-use crate::{log, moment, store_url};
+use crate::{moment, store_url};
 
 /// Crawls until the end, and says how it went.
 pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig) -> Result<ExitCode, String> {
@@ -41,7 +41,6 @@ pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig) -> Result<ExitCode, S
     if !config.robots.obey {
         complain("trapline crawl: robots.txt is IGNORED: do this on servers of your own only");
     }
-    log::init(&config.log)?;
     raise_file_limit(config);
     let folder = Folder::take(&config.output.dir)?;
     let own_store = config.crawl.store.is_none();
