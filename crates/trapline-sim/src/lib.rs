@@ -22,6 +22,7 @@ mod simulation;
 mod stores;
 mod summary;
 mod trap;
+mod virtual_world;
 mod walk;
 mod web;
 
@@ -36,5 +37,6 @@ pub use random::Random;
 pub use simulation::{Failure, Find, Run, SeedRange, SimPlan, Tally, check_seed, run_seeds, simulate};
 pub use stores::{MemoryStores, Opened, Stores};
 pub use summary::{CrawlSummary, HostSummary, Links};
+pub use virtual_world::VirtualWorld;
 pub use walk::{Reach, walk};
 pub use web::{Fetched, Page, Response, Web, WebSize};
