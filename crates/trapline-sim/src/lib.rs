@@ -10,6 +10,7 @@
 //! decisions take.
 
 mod crawl;
+mod crawl_simulation;
 mod ending;
 mod faults;
 mod host;
@@ -27,6 +28,7 @@ mod walk;
 mod web;
 
 pub use crawl::{CrawlPlan, crawl};
+pub use crawl_simulation::{CrawlRun, simulate_crawl};
 pub use ending::{Ending, Endings};
 pub use faults::{Faults, Trouble};
 pub use host::Host;
