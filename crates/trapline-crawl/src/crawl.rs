@@ -222,12 +222,10 @@ impl Crawl {
             Order::Stop => self.stopping = true,
             Order::Abort => {
                 self.stopping = true;
-                let batch: Vec<_> = self
-                    .flights
-                    .abort_all()
-                    .into_iter()
-                    .map(|id| Settlement::new(id, Outcome::Release))
-                    .collect();
+                // Their hosts were asked, if in vain: who comes next leaves them alone for a while.
+                let delay = Some(self.options.pace.delay);
+                let given_back = |id| Settlement { delay, ..Settlement::new(id, Outcome::Release) };
+                let batch: Vec<_> = self.flights.abort_all().into_iter().map(given_back).collect();
                 if !batch.is_empty() {
                     let now = self.now().await?;
                     self.frontier.settle(now, batch).await?;

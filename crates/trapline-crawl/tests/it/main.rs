@@ -1,0 +1,13 @@
+//! The integration tests of the crawl, in one binary: the real loop and the real frontier on made-up sites, in virtual time.
+mod candidates;
+mod chains;
+mod crawling;
+mod failures;
+mod leases;
+mod limits;
+mod orders;
+mod pace;
+mod resuming;
+mod robots;
+mod sitemaps;
+mod sites;
