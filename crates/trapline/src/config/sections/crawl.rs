@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::config::options::options;
-use crate::config::value::{Size, Text, choice};
+use crate::config::texts::{Size, choice};
+use crate::config::value::Text;
 use crate::store_url;
 
 options! {

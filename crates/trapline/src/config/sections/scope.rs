@@ -5,7 +5,8 @@ use trapline_core::parse_url;
 
 use crate::config::options::{entry, options, write_entry};
 use crate::config::reading::{Given, Reading};
-use crate::config::value::{Size, Text, Value, choice};
+use crate::config::texts::{Size, choice};
+use crate::config::value::{Text, Value};
 
 options! {
     /// Which URLs belong to the crawl. First `kind` decides, then each of `rules` in turn; the last that has something to say
