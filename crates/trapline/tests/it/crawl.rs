@@ -24,7 +24,7 @@ fn site(pages: usize, robots: &'static str) -> (SocketAddr, Asked) {
     let asked = Asked::default();
     let log = Arc::clone(&asked);
     let address = serve(move |path, _| {
-        log.lock().unwrap().push(path.to_owned());
+        log.lock().expect("nobody panics with it").push(path.to_owned());
         if path == "/robots.txt" {
             return ok("Content-Type: text/plain\r\n", robots);
         }
@@ -249,9 +249,12 @@ fn a_running_crawl_is_paused_resumed_fed_and_stopped_through_its_folder() {
     let paused = trapline(&["pause"], &folder.path);
     let after = asked();
     assert_eq!(paused.status.code(), Some(0), "{}", error(&paused));
-    let status = trapline(&["status", "--json"], &folder.path);
-    let status: Value = serde_json::from_slice(&status.stdout).expect("it is JSON");
-    assert_eq!(status["in_flight"], 0);
+    until("the status tells of it", || {
+        let status = trapline(&["status", "--json"], &folder.path);
+        assert_eq!(status.status.code(), Some(0), "{}", error(&status));
+        let status: Value = serde_json::from_slice(&status.stdout).expect("it is JSON");
+        status["state"] == "paused" && status["in_flight"] == 0
+    });
     // Seeds are taken while it is paused.
     fs::write(
         folder.path.join("inject/more.txt"),
