@@ -77,6 +77,20 @@ pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig) -> Result<ExitCode, S
         let output = ResultFiles::open(folder.path(), note, noted.as_deref(), &config.output)?;
         let stats = frontier.stats(moment::now()).await.map_err(told)?;
 
+        let nothing = command_line.is_empty() && args.seed_files.is_empty();
+        if nothing && stats.urls.iter().sum::<u64>() == 0 && !Inject::has_files(folder.path()) {
+            return Err(
+                "no seeds: name a URL to begin with, such as https://example.org/, or a file with --seeds"
+                    .to_owned(),
+            );
+        }
+        if matches!(frontier.report(moment::now()).await.map_err(told)?.state, CrawlState::Paused) {
+            let folder = folder.path().display();
+            complain(&format!(
+                "trapline crawl: this crawl is paused; `trapline resume {folder}` lets it go on"
+            ));
+        }
+
         let fetcher = Fetcher::new(fetch_options).map_err(|error| error.to_string())?;
         let world = Arc::new(RealWorld(tokio::runtime::Handle::current()));
         let mut builder = Crawl::builder(frontier.clone(), world)

@@ -340,6 +340,11 @@ fn bad_input_is_told_of_and_hurts_nobody() {
     assert_eq!(fs::read_to_string(other.path.join("pages.jsonl")).unwrap(), "{}\n");
     let output = crawl(address, &other.path, &["--delay", "0", "--fresh"]);
     assert_eq!(output.status.code(), Some(0), "{}", error(&output));
+    // Nothing to begin with.
+    let empty = Folder::new("crawl-empty");
+    let output = trapline(&["crawl", "--out"], &empty.path);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(error(&output).contains("no seeds: name a URL to begin with"), "{}", error(&output));
     // A host that is not there: all is done, and nothing worked.
     let nobody = Folder::new("crawl-nobody");
     let gone: SocketAddr = "127.0.0.1:9".parse().unwrap();
