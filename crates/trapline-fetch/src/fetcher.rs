@@ -244,7 +244,8 @@ impl Inner {
         match connection {
             Connection::H1(mut connection) => {
                 if whole && fetched.oddities.is_empty() {
-                    if connection.is_fit().await {
+                    // Who takes it out of the pool looks again, so there is no need to here.
+                    if connection.seems_fit() || connection.is_fit().await {
                         self.pool.give_back(origin, connection);
                     } else if connection.strayed() {
                         fetched.oddities.push(Oddity::StrayBytes);

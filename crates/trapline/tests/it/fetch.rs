@@ -68,7 +68,7 @@ fn each_url_is_one_line_with_all_that_came_of_it() {
         (&first["url"], &first["status"], &first["error"]),
         (&page.as_str().into(), &200.into(), &Value::Null)
     );
-    assert_eq!((&first["protocol"], &first["charset"]), (&"HTTP/1.1".into(), &"utf-8".into()));
+    assert_eq!((&first["protocol"], &first["charset"]), (&"HTTP/1.1".into(), &"UTF-8".into()));
     assert_eq!((&first["address"], &first["reused"]), (&address.to_string().into(), &false.into()));
     assert_eq!((&first["encoded_bytes"], &first["decoded_bytes"]), (&5.into(), &5.into()));
     assert_eq!(first["headers"][2], serde_json::json!(["X-Twice", "1"]));
@@ -77,6 +77,37 @@ fn each_url_is_one_line_with_all_that_came_of_it() {
     assert_eq!((&second["status"], &second["reused"]), (&301.into(), &true.into()));
     assert_eq!(second["redirect"]["url"], format!("http://{address}/new"));
     assert_eq!((&lines[2]["url"], &lines[2]["error"]), (&"nonsense".into(), &"url".into()));
+}
+
+#[test]
+fn the_charset_is_the_one_that_a_page_is_read_in() {
+    let address = serve(|path, _| match path {
+        "/bom" => ok("Content-Type: text/html; charset=koi8-r\r\n", "\u{feff}<p>x"),
+        "/http" => ok("Content-Type: text/html; charset=latin1\r\n", "<meta charset=utf-8>"),
+        "/document" => ok("Content-Type: text/html\r\n", "<meta charset=shift_jis>"),
+        "/guess" => ok("Content-Type: text/html\r\n", "<p>Žluťoučký kůň úpěl ďábelské ódy"),
+        "/default" => ok("Content-Type: text/html\r\n", "<p>x"),
+        "/picture" => ok("Content-Type: image/png\r\n", "\u{1}\u{2}"),
+        "/named" => ok("Content-Type: application/x-own; charset=Own\r\n", "\u{1}\u{2}"),
+        _ => ok("Content-Type: text/html; charset=koi8-r\r\n", ""),
+    });
+    let expected = [
+        ("/bom", "UTF-8".into(), "bom".into()),
+        ("/http", "windows-1252".into(), "http".into()),
+        ("/document", "Shift_JIS".into(), "document".into()),
+        ("/guess", "UTF-8".into(), "guess".into()),
+        ("/default", "UTF-8".into(), "default".into()),
+        ("/picture", Value::Null, Value::Null),
+        ("/named", "own".into(), "http".into()),
+        ("/empty", "koi8-r".into(), "http".into()),
+    ];
+    let urls = expected.each_ref().map(|(path, ..)| format!("http://{address}{path}"));
+    let urls: Vec<_> = urls.iter().map(String::as_str).collect();
+    let lines = lines(&run(&[&urls[..], &OPEN[..]].concat()));
+    for ((path, charset, source), line) in expected.iter().zip(&lines) {
+        assert_eq!((&line["charset"], &line["charset_source"]), (charset, source), "{path}");
+    }
+    assert_eq!(lines.len(), expected.len());
 }
 
 #[test]
