@@ -11,3 +11,4 @@ mod resuming;
 mod robots;
 mod sitemaps;
 mod sites;
+mod streams;
