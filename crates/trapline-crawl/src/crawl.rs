@@ -150,6 +150,14 @@ impl Crawl {
             self.patiently("settle", async |frontier, now| frontier.settle(now, batch.clone()).await).await?;
         let mut tally = self.tally();
         for ((settlement, settled), results) in batch.iter().zip(settled).zip(&results) {
+            tracing::debug!(
+                lease = settlement.lease.0,
+                url = results.page.as_ref().map(|page| &*page.url),
+                status = results.page.as_ref().and_then(|page| page.status),
+                links = settlement.links.len(),
+                answer = %settled.answer,
+                "settled"
+            );
             if settled.answer == Answer::Stale {
                 tally.stale += 1;
                 continue;
@@ -401,6 +409,7 @@ impl Crawl {
             if error.kind() != ErrorKind::Unavailable {
                 return Err(error.into());
             }
+            tracing::warn!(%error, attempted, "the store is away");
             self.tally().trouble = Some(format!("cannot {attempted}, trying again: {error}"));
             self.world.sleep_until(self.world.now() + wait).await;
             wait = (wait * 2).min(STORE_WAIT_MAX);

@@ -22,6 +22,15 @@ use crate::tally::Tally;
 /// Orders that may wait.
 const ORDERS_MAX: usize = 16;
 
+/// What the processors of several chains share.
+pub(crate) struct Common<'c> {
+    pub(crate) options: &'c CrawlOptions,
+    pub(crate) scope: &'c Arc<Scope>,
+    pub(crate) world: &'c Arc<dyn World>,
+    pub(crate) frontier: &'c Frontier,
+    pub(crate) gate: &'c Arc<Gate>,
+}
+
 /// Makes a [`Crawl`]. What is not given is left out: without robots, robots.txt is not asked.
 ///
 /// A program brings its world and whoever fetches, here made-up ones, and reads what came of each visit. Its own
@@ -186,25 +195,11 @@ impl CrawlBuilder {
         let candidates =
             Arc::new(CandidateChain::new(&options, Arc::clone(&scope), frontier.clone(), self.rules)?);
         let gate = Arc::new(Gate::default());
+        let common =
+            Common { options: &options, scope: &scope, world: &world, frontier: &frontier, gate: &gate };
         let chains = Chains {
-            fetch: fetch::chain(
-                &options,
-                &scope,
-                &world,
-                &frontier,
-                &gate,
-                fetch,
-                robots,
-                self.fetch_processors,
-            )?,
-            disposition: disposition::chain(
-                &options,
-                &scope,
-                &world,
-                &candidates,
-                &frontier,
-                self.disposition_processors,
-            )?,
+            fetch: fetch::chain(&common, fetch, robots, self.fetch_processors)?,
+            disposition: disposition::chain(&common, &candidates, self.disposition_processors)?,
         };
         let (sender, orders) = mpsc::channel(ORDERS_MAX);
         let handle = CrawlHandle {

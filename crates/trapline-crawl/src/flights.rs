@@ -142,6 +142,7 @@ async fn fly(chains: &Chains, world: &dyn World, lease: Lease, now: Timestamp) -
         Ok(None) => "malformed: the URL cannot be read".to_owned(),
         Err(panic) => {
             let place = *place.lock().unwrap_or_else(PoisonError::into_inner);
+            tracing::error!(processor = place, url = request.url, "a processor panicked");
             format!("panic: in the processor `{place}`: {}", words(&*panic))
         }
     };

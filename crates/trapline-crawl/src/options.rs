@@ -36,6 +36,8 @@ pub struct CrawlOptions {
     pub redirected_seeds: bool,
     /// Asks only whether a page has changed, where it was visited before. Defaults to true.
     pub conditional: bool,
+    /// Logs what the candidate chain decides of each URL, with the rule that decided. Defaults to false.
+    pub log_decisions: bool,
     /// Which processors the chains have, and in which order.
     pub chains: ChainNames,
     /// How many fetches may go on at once. Defaults to 200.
@@ -69,6 +71,7 @@ impl Default for CrawlOptions {
             sitemap_guess: true,
             redirected_seeds: true,
             conditional: true,
+            log_decisions: false,
             chains: ChainNames::default(),
             concurrency: 200,
             lease: Duration::from_secs(60),

@@ -18,6 +18,9 @@ use crate::head::{HeadPlace, find_head};
 
 /// How much is read from a socket at once.
 const READ_BYTES: usize = 64 << 10;
+/// After so many bytes of a metered connection without a pause others get a turn on the thread. They may be thousands of frames
+/// that say nothing.
+const TURN_BYTES: usize = 64 << 10;
 
 thread_local! {
     /// Where sockets are read into. One for each thread, not one for each connection: thousands of those may lie idle.
@@ -245,11 +248,15 @@ impl SharedTape {
 pub(crate) struct Tap<S> {
     stream: S,
     tape: SharedTape,
+    /// Bytes that came since others had a turn, and how many that may be.
+    unbroken_bytes: usize,
+    turn_bytes: usize,
 }
 
 impl<S> Tap<S> {
     pub(crate) fn new(stream: S, tape: SharedTape) -> Self {
-        Self { stream, tape }
+        let turn_bytes = if tape.lock().metered.is_some() { TURN_BYTES } else { usize::MAX };
+        Self { stream, tape, unbroken_bytes: 0, turn_bytes }
     }
 }
 
@@ -261,11 +268,19 @@ impl<S: AsyncRead + Unpin> hyper::rt::Read for Tap<S> {
     ) -> Poll<io::Result<()>> {
         let tap = self.get_mut();
         tap.tape.may_read()?;
+        if tap.unbroken_bytes >= tap.turn_bytes {
+            tap.unbroken_bytes = 0;
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
         LANDING.with(|landing| {
             let mut landing = landing.borrow_mut();
             let room = into.remaining().min(landing.len());
             let mut buffer = ReadBuf::new(&mut landing[..room]);
-            ready!(Pin::new(&mut tap.stream).poll_read(cx, &mut buffer))?;
+            let read = Pin::new(&mut tap.stream).poll_read(cx, &mut buffer);
+            tap.unbroken_bytes =
+                if read.is_pending() { 0 } else { tap.unbroken_bytes + buffer.filled().len() };
+            ready!(read)?;
             tap.tape.note(buffer.filled());
             into.put_slice(buffer.filled());
             Poll::Ready(Ok(()))

@@ -17,13 +17,13 @@ pub(crate) struct Keeper {
 }
 
 impl Keeper {
-    /// `account` is empty where the server may run as who we are.
-    pub(crate) fn start(folder: &Path, account: &str, bin: &Path) -> Result<Self, String> {
+    /// Starts a keeper: a script of ours, and what it is told.
+    pub(crate) fn start(script: &str, arguments: &[&Path]) -> Result<Self, String> {
         let mut process = Command::new("sh")
             .arg("-c")
-            .arg(include_str!("keeper.sh"))
+            .arg(script)
             .arg("keeper")
-            .args([folder, Path::new(account), bin])
+            .args(arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             // A group of its own, so that whoever kills the test's group does not kill its keeper.

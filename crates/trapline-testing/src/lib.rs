@@ -5,9 +5,24 @@
 //! or a module called `servers`, which `./test quick` leaves out.
 
 mod authority;
+mod documentation;
+mod hostile;
 mod keeper;
+mod nginx;
+mod place;
 mod postgres;
 mod programs;
+mod site;
+mod visit;
+mod visits;
+mod wget;
 
 pub use authority::{Authority, Certificate};
+pub use documentation::documentation;
+pub use hostile::{HostileServer, Manner};
+pub use nginx::Nginx;
 pub use postgres::{PostgresBuilder, PostgresServer, Stop};
+pub use site::Site;
+pub use visit::Visit;
+pub use visits::{Visits, unescaped};
+pub use wget::{Follow, wget};

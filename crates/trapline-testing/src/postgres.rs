@@ -1,8 +1,7 @@
 //! A PostgreSQL server for tests.
 
 use std::io::Write;
-use std::net::TcpListener;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -10,13 +9,11 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::authority::Certificate;
 use crate::keeper::Keeper;
+use crate::place::{PORTS_TRIED, free_port, new_folder};
 use crate::programs;
 
 const ROLE: &str = "trapline";
 const PASSWORD: &str = "for-tests-only";
-
-/// A port that is free may be taken before the server has it. So often another one is tried.
-const PORTS_TRIED: usize = 5;
 
 /// How a server is made.
 #[derive(Clone, Default)]
@@ -157,8 +154,10 @@ impl PostgresServer {
     fn bare() -> Result<(Self, Option<u32>), String> {
         let bin = programs::bin()?;
         let account = programs::account()?;
-        let folder = new_folder()?;
-        let keeper = Keeper::start(&folder, account.map_or("", |(name, _)| name), &bin)?;
+        let folder = new_folder("pg")?;
+        // Empty where the server may run as who we are.
+        let name = Path::new(account.map_or("", |(name, _)| name));
+        let keeper = Keeper::start(include_str!("postgres.sh"), &[&folder, name, &bin])?;
         let owner = account.map(|(_, number)| number);
         give(&folder, owner)?;
         Ok((Self { folder, bin, port: 0, databases: AtomicU32::new(0), keeper: Mutex::new(keeper) }, owner))
@@ -286,23 +285,4 @@ fn give(path: &Path, owner: Option<u32>) -> Result<(), String> {
     let Some(owner) = owner else { return Ok(()) };
     std::os::unix::fs::chown(path, Some(owner), None)
         .map_err(|error| format!("cannot give {} to account {owner}: {error}", path.display()))
-}
-
-/// A folder with a short name, because the name of a socket in it has to fit into 107 bytes.
-fn new_folder() -> Result<PathBuf, String> {
-    static COUNT: AtomicU32 = AtomicU32::new(0);
-    loop {
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("trapline-pg-{}-{count}", std::process::id()));
-        match std::fs::DirBuilder::new().mode(0o700).create(&path) {
-            Ok(()) => return Ok(path),
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(format!("cannot make {}: {error}", path.display())),
-        }
-    }
-}
-
-fn free_port() -> Result<u16, String> {
-    let bound = TcpListener::bind(("127.0.0.1", 0)).and_then(|listener| listener.local_addr());
-    bound.map(|address| address.port()).map_err(|error| format!("cannot find a free port: {error}"))
 }

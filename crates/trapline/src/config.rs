@@ -16,6 +16,7 @@ pub(crate) mod sections;
 mod shown;
 #[cfg(test)]
 mod tests;
+mod texts;
 mod value;
 
 pub(crate) use args::ConfigFlags;
@@ -23,6 +24,6 @@ pub(crate) use defaults::defaults;
 pub(crate) use file_config::FileConfig;
 pub(crate) use flags::Flags;
 pub(crate) use layers::{Refused, load};
-pub(crate) use sections::{Log, LogFormat, ScopeKind};
+pub(crate) use sections::{Log, LogFormat, Output, ScopeKind};
 pub(crate) use shown::shown;
 pub(crate) use value::Text;

@@ -1,16 +1,19 @@
-//! `trapline demo`: a crawl of a generated web, in virtual time, with a report at its end.
+//! `trapline demo`: a crawl of a generated web, with a report at its end: served and crawled for real, or in virtual time.
 //!
-//! Here is what the user typed and what it means. The crawl is in `trapline-sim`; nothing is requested from a network.
+//! Here is what the user typed and what it means. The crawl in virtual time is in `trapline-sim`; nothing leaves this machine.
 
 mod progress;
+mod real;
 mod report;
+mod web_server;
 
 use std::io::Write;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use trapline_core::parse_duration;
+use trapline_core::{format_duration, parse_duration};
 use trapline_frontier::MemoryStore;
 use trapline_sim::{CrawlPlan, Web, WebSize, crawl};
 
@@ -26,22 +29,25 @@ const PAGES_PER_HOST: u32 = 100;
 
 const EXAMPLES: &str = "\
 Examples:
-  trapline demo                   100 hosts, 10,000 pages, 50 workers
-  trapline demo --seed 7          another web; the same seed gives the same crawl
-  trapline demo --workers 2       too few: hosts wait although they could be asked
-  trapline demo --workers 500     too many: the slowest host decides, not they
-  trapline demo --delay 100ms     less polite, and how much faster
-  trapline demo --hosts 2000 --pages 200000
+  trapline demo                   30 hosts, 1,000 pages: some 20 seconds
+  trapline demo --out demo        the same, and the results stay in the folder `demo`
+  trapline demo --delay 0         as fast as it goes
+  trapline demo --virtual         100 hosts, 10,000 pages in no time: time is only counted
+  trapline demo --virtual --workers 2
+                                  too few: hosts wait although they could be asked
+  trapline demo --virtual --hosts 2000 --pages 200000
                                   a larger web; takes some seconds
 
 The report goes to standard output, progress to standard error.";
 
-/// Crawl a generated web in virtual time, and see what the frontier does
+/// Crawl a generated web, and see what a crawl does
 ///
 /// Makes a web from a seed: large hosts and small ones, slow ones and some that are down at
-/// times, pages that are gone, moved, broken or disallowed. Crawls it with the real
-/// frontier, in memory, while time is only counted: an hour passes in less than a second.
-/// Nothing is requested from a network and nothing is written to disk.
+/// times, pages that are gone, moved, broken or disallowed. Serves it on a loopback address
+/// of this machine and crawls it as `trapline crawl` does, politely, with a report at its end.
+///
+/// With --virtual nothing is served: the real frontier crawls it in memory while time is only
+/// counted, so that an hour passes in less than a second.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, verbatim_doc_comment)]
 pub(crate) struct DemoArgs {
@@ -49,11 +55,19 @@ pub(crate) struct DemoArgs {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = seed, allow_negative_numbers = true)]
     seed: u64,
 
-    /// How many hosts the web has [default: 100]
+    /// Only count the time, and serve nothing
+    #[arg(long = "virtual")]
+    virtual_time: bool,
+
+    /// Where the results go [default: a folder that is removed afterwards]
+    #[arg(long, value_name = "DIR", conflicts_with = "virtual_time")]
+    out: Option<PathBuf>,
+
+    /// How many hosts the web has [default: 30; 100 with --virtual]
     #[arg(long, value_name = "N", value_parser = hosts, allow_negative_numbers = true)]
     hosts: Option<u32>,
 
-    /// How many pages the hosts have together [default: 100 for each host]
+    /// How many pages the hosts have together [default: 1,000; 100 for each host with --virtual]
     #[arg(long, value_name = "N", value_parser = pages, allow_negative_numbers = true)]
     pages: Option<u32>,
 
@@ -61,17 +75,21 @@ pub(crate) struct DemoArgs {
     #[arg(long, value_name = "N", default_value = "50", value_parser = workers, allow_negative_numbers = true)]
     workers: u32,
 
-    /// How long a host is left alone after each fetch, such as 0, 250ms or 2m
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = delay)]
-    delay: Duration,
+    /// How long a host is left alone after each fetch, such as 0, 250ms or 2m [default: 50ms; 1s with --virtual]
+    #[arg(long, value_name = "TIME", value_parser = delay)]
+    delay: Option<Duration>,
 }
 
 impl DemoArgs {
     /// The size that was asked for; what was left out suits what was given.
     fn size(&self) -> Result<WebSize, String> {
-        let standard = WebSize::default();
+        let standard =
+            if self.virtual_time { WebSize::default() } else { WebSize { hosts: 30, pages: 1_000 } };
         let hosts = self.hosts.unwrap_or_else(|| standard.hosts.min(self.pages.unwrap_or(standard.pages)));
-        let pages = self.pages.unwrap_or_else(|| hosts.saturating_mul(PAGES_PER_HOST).min(PAGES_MAX));
+        let pages = self.pages.unwrap_or_else(|| match self.hosts {
+            None if !self.virtual_time => standard.pages,
+            _ => hosts.saturating_mul(PAGES_PER_HOST).min(PAGES_MAX),
+        });
         if pages < hosts {
             let (some, many) = (thousands(pages.into()), thousands(hosts.into()));
             return Err(format!(
@@ -92,7 +110,17 @@ pub(crate) fn run(args: &DemoArgs) -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let plan = CrawlPlan { seed: args.seed, workers: args.workers, delay: args.delay };
+    if !args.virtual_time {
+        let delay = format_duration(args.delay.unwrap_or(Duration::from_millis(50)));
+        let out = args.out.clone();
+        let demo = real::RealDemo { seed: args.seed, size, workers: args.workers, delay, out };
+        return real::run(&demo).unwrap_or_else(|message| {
+            eprintln!("error: the demo stopped: {message}");
+            ExitCode::from(2)
+        });
+    }
+    let delay = args.delay.unwrap_or(Duration::from_secs(1));
+    let plan = CrawlPlan { seed: args.seed, workers: args.workers, delay };
     let started = Instant::now();
     let web = Web::generate(args.seed, size);
     let mut progress = Progress::new();
@@ -156,7 +184,8 @@ mod tests {
     #[test]
     fn sizes_that_were_left_out_suit_those_given() {
         let check = |hosts, pages, expected: Result<(u32, u32), &str>| {
-            let args = DemoArgs { seed: 1, hosts, pages, workers: 1, delay: Duration::ZERO };
+            let args =
+                DemoArgs { seed: 1, virtual_time: true, out: None, hosts, pages, workers: 1, delay: None };
             let size = args.size().map(|size| (size.hosts, size.pages));
             assert_eq!(size, expected.map_err(str::to_owned), "{hosts:?} {pages:?}");
         };

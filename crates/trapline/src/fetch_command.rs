@@ -14,7 +14,8 @@ use serde_json::{Value, json};
 use trapline_core::{Timestamp, parse_duration, parse_url};
 use trapline_fetch::{
     DecodeFault, FetchError, FetchErrorKind, FetchOptions, FetchRequest, Fetched, Fetcher, HostPattern,
-    HostRule, Network, Override, Protocol, Proxy, Redirect, RobotsCache, RobotsOptions, Truncated,
+    HostRule, Network, Override, Protocol, Proxy, Redirect, RobotsCache, RobotsOptions, RobotsStanding,
+    Truncated,
 };
 
 use crate::ended::{self, Ended, complain};
@@ -179,10 +180,14 @@ async fn fetch_one(
         let decision = file.rules.check(&parsed);
         if !decision.allowed {
             let line = decision.line.map(|line| json!({"number": line.number, "text": line.to_string()}));
+            let message = match file.standing {
+                RobotsStanding::Unreachable => "robots.txt cannot be had, so that nothing is allowed",
+                _ => "robots.txt does not allow it",
+            };
             facts.tell(&vec![
                 ("url", json!(parsed.as_str())),
                 ("error", json!("robots")),
-                ("message", json!("robots.txt does not allow it")),
+                ("message", json!(message)),
                 ("robots", json!({"standing": file.standing.as_str(), "line": line})),
             ]);
             return Ok(Ended::WithComplaints);
@@ -192,7 +197,8 @@ async fn fetch_one(
     request.headers.clone_from(headers);
     let fetched = fetcher.fetch(&request).await;
     facts.tell(&row(url, &fetched));
-    if let Some(file) = &args.body {
+    // Without a response there is nothing to put in the place of what may be there from before.
+    if let Some(file) = args.body.as_ref().filter(|_| fetched.error.is_none()) {
         write_body(file, &fetched)?;
     }
     Ok(if fetched.error.is_none() { Ended::Well } else { Ended::WithComplaints })

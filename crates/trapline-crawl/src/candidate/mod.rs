@@ -5,6 +5,7 @@
 
 mod kinds;
 mod limits;
+mod no_query;
 mod nofollow;
 mod patterns;
 mod queue;
@@ -26,12 +27,15 @@ pub use queue::{HostTerms, QueueOptions};
 pub use scope::{Scope, ScopeDecision, ScopeError, ScopeKind, ScopeRule, SeedPlaces};
 pub use traps::TrapOptions;
 
-use crate::chain::{ChainError, Flow, Rules, in_order};
+use crate::chain::{ChainError, Flow, Rule, Rules, in_order};
 use crate::line::SkippedLine;
 use crate::options::CrawlOptions;
 
 /// The rules of the candidate chain, as they follow one another unless a configuration says otherwise.
 pub const ORDER: [&str; 8] = ["scheme", "kinds", "nofollow", "scope", "limits", "traps", "patterns", "queue"];
+
+/// What decisions are logged as.
+const DECISIONS: &str = "trapline_crawl::decisions";
 
 /// Where a URL came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +74,8 @@ pub struct Prospect {
     pub class: Option<u8>,
     /// Its cost, likewise.
     pub cost: Option<u32>,
+    /// The rule of the scope that decided, once one has.
+    pub scope_rule: Option<Arc<str>>,
     /// Why it is not to be fetched, once a rule has said so.
     pub dropped: Option<Dropped>,
 }
@@ -95,6 +101,7 @@ impl Prospect {
             slot: None,
             class: None,
             cost: None,
+            scope_rule: None,
             dropped: None,
         })
     }
@@ -115,6 +122,7 @@ impl Prospect {
 pub struct CandidateChain {
     rules: Rules<Prospect>,
     frontier: Frontier,
+    log: bool,
 }
 
 impl CandidateChain {
@@ -134,11 +142,12 @@ impl CandidateChain {
             Arc::new(traps::Traps(options.traps.clone())),
             Arc::new(patterns::Matches(options.patterns.clone())),
             Arc::new(queue::Queue(options.queue.clone())),
+            Arc::new(no_query::NoQuery),
         ];
         parts.extend(own);
         let names = options.chains.candidate.clone().unwrap_or_else(|| ORDER.map(str::to_owned).to_vec());
-        let rules = in_order("candidate", &names, &parts, |rule| rule.name())?;
-        Ok(Self { rules, frontier })
+        let rules = in_order("candidate", &names, &parts, |rule: &dyn Rule<Prospect>| rule.name())?;
+        Ok(Self { rules, frontier, log: options.log_decisions })
     }
 
     /// Whether a URL is to be fetched: the candidate, or why not.
@@ -147,6 +156,9 @@ impl CandidateChain {
             if rule.apply(&mut prospect) == Flow::End {
                 break;
             }
+        }
+        if self.log {
+            log(&prospect);
         }
         if let Some(Dropped { rule, detail }) = prospect.dropped {
             return Err(skipped(prospect.request, rule, Some(detail)));
@@ -161,6 +173,18 @@ impl CandidateChain {
             }),
             Err(error) => Err(skipped(request, "malformed", Some(error.to_string()))),
         }
+    }
+}
+
+/// Writes down what was decided, and by whom.
+fn log(prospect: &Prospect) {
+    let (url, via) = (prospect.url.as_str(), prospect.request.via.as_deref());
+    let scope = prospect.scope_rule.as_deref();
+    match &prospect.dropped {
+        Some(Dropped { rule, detail }) => {
+            tracing::info!(target: DECISIONS, url, via, scope, rule, detail, "dropped");
+        }
+        None => tracing::info!(target: DECISIONS, url, via, scope, "kept"),
     }
 }
 

@@ -17,6 +17,8 @@ pub struct QueueOptions {
     pub hosts: Vec<HostTerms>,
     /// All hosts of a registrable domain share one pace. Defaults to false.
     pub by_domain: bool,
+    /// When queues have their turn, lower first. Defaults to none: 3.
+    pub precedence: Option<u8>,
 }
 
 /// What is different for some hosts.
@@ -53,6 +55,7 @@ impl Rule<Prospect> for Queue {
 
     fn apply(&self, prospect: &mut Prospect) -> Flow {
         let host = prospect.url.host_str().unwrap_or_default();
+        prospect.terms.precedence = self.0.precedence;
         if self.0.by_domain {
             prospect.terms.group = registrable_domain(host).map(Arc::from);
         }
@@ -63,7 +66,7 @@ impl Rule<Prospect> for Queue {
                 delay: terms.delay,
                 concurrency: terms.concurrency,
                 queue_budget: terms.budget,
-                precedence: terms.precedence,
+                precedence: terms.precedence.or(self.0.precedence),
                 group: prospect.terms.group.take(),
                 ..Terms::default()
             };

@@ -224,6 +224,7 @@ impl Rule<Prospect> for InScope {
             return Flow::Next;
         }
         let decision = self.0.decide(&prospect.url);
+        prospect.scope_rule = Some(Arc::clone(&decision.rule));
         if decision.accepted { Flow::Next } else { prospect.drop("scope", &*decision.rule) }
     }
 }

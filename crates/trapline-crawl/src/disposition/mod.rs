@@ -12,16 +12,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use trapline_core::{Candidate, Timestamp};
-use trapline_frontier::{Frontier, NoteWrite, Outcome, Settlement};
+use trapline_frontier::{NoteWrite, Outcome, Settlement};
 
 pub use outcome::RetryOptions;
 pub use pace::PaceOptions;
 
-use crate::candidate::{CandidateChain, Scope};
+use crate::candidate::CandidateChain;
 use crate::chain::{ChainError, Processor, Processors, in_order};
+use crate::crawl_builder::Common;
 use crate::fetch::Visit;
-use crate::options::CrawlOptions;
-use crate::ports::{Results, World};
+use crate::ports::Results;
 
 /// The processors of the disposition chain, as they follow one another unless a configuration says otherwise.
 pub const ORDER: [&str; 5] = ["outcome", "links", "sitemaps", "pace", "output"];
@@ -73,18 +73,17 @@ impl Disposition {
 
 /// The processors that the options ask for, with a program's own to choose from too.
 pub(crate) fn chain(
-    options: &CrawlOptions,
-    scope: &Arc<Scope>,
-    world: &Arc<dyn World>,
+    crawl: &Common<'_>,
     candidates: &Arc<CandidateChain>,
-    frontier: &Frontier,
     own: Processors<Disposition>,
 ) -> Result<Processors<Disposition>, ChainError> {
+    let options = crawl.options;
+    let (world, frontier) = (Arc::clone(crawl.world), crawl.frontier.clone());
     let mut parts: Processors<Disposition> = vec![
         Arc::new(outcome::Decide(options.retry.clone())),
-        Arc::new(links::Links::new(options, scope, candidates)),
+        Arc::new(links::Links::new(options, crawl.scope, candidates)),
         Arc::new(sitemaps::Sitemaps::new(options, candidates)),
-        Arc::new(pace::Politeness::new(options.pace.clone(), Arc::clone(world), frontier.clone())),
+        Arc::new(pace::Politeness::new(options.pace.clone(), world, frontier)),
         Arc::new(output::Tell),
     ];
     parts.extend(own);

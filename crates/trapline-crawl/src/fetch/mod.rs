@@ -14,14 +14,12 @@ use std::time::Duration;
 
 use trapline_core::{Timestamp, parse_url};
 use trapline_extract::{Page, Sitemap};
-use trapline_frontier::{Frontier, Lease};
+use trapline_frontier::Lease;
 use url::Url;
 
-use crate::candidate::Scope;
 use crate::chain::{ChainError, Processor, Processors, in_order};
-use crate::gate::Gate;
-use crate::options::CrawlOptions;
-use crate::ports::{Fetch, Robots, RobotsWord, World};
+use crate::crawl_builder::Common;
+use crate::ports::{Fetch, Robots, RobotsWord};
 use crate::response::{Response, WebRequest};
 
 /// The processors of the fetch chain, as they follow one another unless a configuration says otherwise.
@@ -135,21 +133,19 @@ pub(crate) const SITEMAP_HOP: char = 'P';
 
 /// The processors that the options ask for, with a program's own to choose from too.
 pub(crate) fn chain(
-    options: &CrawlOptions,
-    scope: &Arc<Scope>,
-    world: &Arc<dyn World>,
-    frontier: &Frontier,
-    gate: &Arc<Gate>,
+    crawl: &Common<'_>,
     fetch: Arc<dyn Fetch>,
     robots: Option<Arc<dyn Robots>>,
     own: Processors<Visit>,
 ) -> Result<Processors<Visit>, ChainError> {
+    let options = crawl.options;
     let pause = !options.pace.delay.is_zero() || !options.pace.min.is_zero();
+    let (world, gate) = (Arc::clone(crawl.world), Arc::clone(crawl.gate));
     let mut parts: Processors<Visit> = vec![
-        Arc::new(scope::Recheck::new(Arc::clone(scope), frontier.clone())),
-        Arc::new(robots::Obey { robots, world: Arc::clone(world), gate: Arc::clone(gate), pause }),
+        Arc::new(scope::Recheck::new(Arc::clone(crawl.scope), crawl.frontier.clone())),
+        Arc::new(robots::Obey { robots, world, gate: Arc::clone(&gate), pause }),
         Arc::new(conditional::Conditional { on: options.conditional }),
-        Arc::new(get::Get { fetch, gate: Arc::clone(gate) }),
+        Arc::new(get::Get { fetch, gate }),
         Arc::new(extract::Extract),
     ];
     parts.extend(own);

@@ -1,7 +1,10 @@
 //! A server ends with whoever started it, however that ends.
 
+mod nginx;
+mod real_sites;
+
 use std::io::{BufRead, BufReader};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -11,8 +14,8 @@ use trapline_testing::{PostgresServer, Stop};
 /// Set for the process that is to be killed.
 const VICTIM: &str = "TRAPLINE_TESTING_VICTIM";
 
-fn is_gone(folder: &Path, port: u16) -> bool {
-    !folder.exists() && TcpStream::connect(("127.0.0.1", port)).is_err()
+fn is_gone(folder: &Path, address: SocketAddr) -> bool {
+    !folder.exists() && TcpStream::connect(address).is_err()
 }
 
 #[test]
@@ -23,10 +26,10 @@ fn a_dropped_server_leaves_nothing() {
     server.sql(&database, "CREATE TABLE t (a int); INSERT INTO t VALUES (1)").unwrap();
     let copy = server.create_database_like(&database).unwrap();
     assert_eq!(server.sql(&copy, "SELECT a FROM t").unwrap(), "1");
-    let (folder, port) = (server.folder().to_owned(), server.port());
-    assert!(!is_gone(&folder, port));
+    let (folder, address) = (server.folder().to_owned(), SocketAddr::from(([127, 0, 0, 1], server.port())));
+    assert!(!is_gone(&folder, address));
     drop(server);
-    assert!(is_gone(&folder, port));
+    assert!(is_gone(&folder, address));
 }
 
 #[test]
@@ -48,8 +51,10 @@ fn victim() {
     if std::env::var_os(VICTIM).is_none() {
         return;
     }
+    let nginx = nginx::small();
+    println!("\nvictim {} {}", nginx.address(0), nginx.folder().display());
     let server = PostgresServer::shared();
-    println!("\nvictim {} {}", server.port(), server.folder().display());
+    println!("victim 127.0.0.1:{} {}", server.port(), server.folder().display());
     std::thread::park_timeout(Duration::from_secs(60));
 }
 
@@ -62,17 +67,18 @@ fn a_killed_process_leaves_no_server() {
         .spawn()
         .unwrap();
     let lines = BufReader::new(victim.stdout.take().unwrap()).lines().map_while(Result::ok);
-    let line =
-        lines.into_iter().find(|line| line.starts_with("victim ")).expect("it says where its server is");
-    let mut words = line.splitn(3, ' ').skip(1);
-    let port: u16 = words.next().unwrap().parse().unwrap();
-    let folder = PathBuf::from(words.next().unwrap());
-    assert!(!is_gone(&folder, port));
+    let lines: Vec<_> = lines.filter(|line| line.starts_with("victim ")).take(2).collect();
+    assert_eq!(lines.len(), 2, "it says where its servers are");
     victim.kill().unwrap();
     victim.wait().unwrap();
     let patience = Instant::now() + Duration::from_secs(20);
-    while !is_gone(&folder, port) {
-        assert!(Instant::now() < patience, "{} is still there", folder.display());
-        std::thread::yield_now();
+    for line in lines {
+        let mut words = line.splitn(3, ' ').skip(1);
+        let address: SocketAddr = words.next().unwrap().parse().unwrap();
+        let folder = PathBuf::from(words.next().unwrap());
+        while !is_gone(&folder, address) {
+            assert!(Instant::now() < patience, "{} is still there", folder.display());
+            std::thread::yield_now();
+        }
     }
 }

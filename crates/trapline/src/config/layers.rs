@@ -11,7 +11,7 @@ use toml::de::{DeTable, DeValue};
 use super::check::check;
 use super::file_config::FileConfig;
 use super::flags::Flags;
-use super::options::{did_you_mean, keys, set_all};
+use super::options::{did_you_mean, hint, keys, set_all};
 use super::reading::{Given, Layer, Mistake, Reading, Source};
 
 /// What the variables of the environment begin with.
@@ -127,33 +127,33 @@ impl Layers {
         let lists = keys(&self.config.lists);
         for (key, value) in table {
             let name = key.get_ref().as_ref();
-            if lists.contains(&name) {
-                self.set(layer, name, value);
-                continue;
-            }
-            let (section, unknown) = match (FileConfig::SECTIONS.contains(&name), value.get_ref()) {
-                (true, DeValue::Table(section)) => (section, None),
-                (true, _) => (
-                    &DeTable::new(),
-                    Some(format!("`{name}` is a section: write [{name}] on a line of its own")),
-                ),
-                (false, _) => (&DeTable::new(), Some(self.no_section(name))),
+            let is_section = FileConfig::SECTIONS.contains(&name);
+            let message = match value.get_ref() {
+                _ if lists.contains(&name) => {
+                    self.set(layer, name, value);
+                    continue;
+                }
+                DeValue::Table(table) if is_section => {
+                    self.section(layer, name, table);
+                    continue;
+                }
+                _ if is_section => format!("`{name}` is a section: write [{name}] on a line of its own"),
+                _ => self.no_section(name),
             };
-            let mut reading = Reading::new(layer, &mut self.mistakes);
-            if let Some(message) = unknown {
-                reading.astray(key.span(), message);
-                continue;
-            }
-            let usual = FileConfig::default();
-            let no_option = |key: &str| no_option(&usual, name, key);
-            let sources = &mut self.sources;
-            let Some(options) = self.config.section_mut(name) else { continue };
-            reading.within(name, |reading| {
-                set_all(options, section, reading, no_option, |key, reading, span| {
-                    sources.insert(format!("{name}.{key}"), reading.source(span));
-                });
-            });
+            Reading::new(layer, &mut self.mistakes).astray(key.span(), message);
         }
+    }
+
+    fn section(&mut self, layer: &Layer, name: &str, table: &DeTable<'_>) {
+        let usual = FileConfig::default();
+        let Some(options) = self.config.section_mut(name) else { return };
+        let sources = &mut self.sources;
+        Reading::new(layer, &mut self.mistakes).within(name, |reading| {
+            let unknown = |key: &str| no_option(&usual, name, key);
+            set_all(options, table, reading, unknown, |key, reading, span| {
+                sources.insert(format!("{name}.{key}"), reading.source(span));
+            });
+        });
     }
 
     fn no_section(&self, name: &str) -> String {
@@ -166,12 +166,7 @@ impl Layers {
         }
         let mut known = FileConfig::SECTIONS.to_vec();
         known.extend(keys(&self.config.lists));
-        match did_you_mean(name, &known) {
-            near if near.is_empty() => {
-                format!("there is no section [{name}]; there is {}", known.join(", "))
-            }
-            near => format!("there is no section [{name}]{near}"),
-        }
+        format!("there is no section [{name}]{}", hint(name, &known))
     }
 
     fn variable(&mut self, name: &OsString, value: &OsString) {
@@ -222,12 +217,9 @@ impl Layers {
 /// What is told of an option that a section does not have.
 fn no_option(config: &FileConfig, section: &str, key: &str) -> String {
     let known = config.section(section).map(keys).unwrap_or_default();
-    let near = did_you_mean(key, &known);
-    let elsewhere = config.sections_with(key);
-    let hint = match (&near[..], &elsewhere[..]) {
-        ("", [other]) => format!("; it belongs to [{other}]"),
-        ("", _) => format!("; there is {}", known.join(", ")),
-        (near, _) => near.to_owned(),
+    let hint = match config.sections_with(key)[..] {
+        [other] if did_you_mean(key, &known).is_empty() => format!("; it belongs to [{other}]"),
+        _ => hint(key, &known),
     };
     format!("there is no option `{key}` in [{section}]{hint}")
 }

@@ -116,7 +116,15 @@ pub(crate) fn did_you_mean(name: &str, names: &[&'static str]) -> String {
     nearest(name, names).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default()
 }
 
-/// Sets all options that a table has; `note` hears which, and where each stands.
+/// The nearest name, or all there are.
+pub(crate) fn hint(name: &str, names: &[&'static str]) -> String {
+    match did_you_mean(name, names) {
+        near if near.is_empty() => format!("; there is {}", names.join(", ")),
+        near => near,
+    }
+}
+
+/// Sets all options that a table has. `unknown` says what is told of others; `note` hears what was set, and where it stands.
 pub(crate) fn set_all(
     options: &mut dyn Options,
     table: &DeTable<'_>,
@@ -156,9 +164,7 @@ pub(crate) fn entry<O: Options + Default>(
     let mut options = O::default();
     let known = keys(&options);
     let mut set = 0;
-    let unknown = |name: &str| {
-        format!("there is no `{name}` here{}; there is {}", did_you_mean(name, &known), known.join(", "))
-    };
+    let unknown = |name: &str| format!("there is no `{name}` here{}", hint(name, &known));
     set_all(&mut options, table, reading, unknown, |_, _, _| set += 1);
     let mut whole = set == table.len();
     for key in required.iter().filter(|key| !table.contains_key(**key)) {

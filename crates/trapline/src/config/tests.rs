@@ -283,7 +283,7 @@ fn lines_that_are_not_toml_are_told_with_the_other_mistakes() {
     wrong(
         "[pace]\ndelay = 1s\nper_host = \"2\"\n",
         &[
-            "2: this is not TOML: unexpected key or value, expected newline, `#`",
+            "2: this is not TOML: string values must be quoted, expected literal string",
             "3: pace.per_host: `2` does not fit: write a whole number from 0 to 4294967295, without quotes",
         ],
     );
@@ -310,7 +310,7 @@ fn people_are_told_where_a_thing_belongs() {
 
 #[test]
 fn values_that_do_not_fit_are_told_what_would() {
-    for (text, message) in [
+    let cases = [
         ("[crawl]\nconcurrency = 0", "2: crawl.concurrency: fetch at least one page at a time"),
         (
             "[crawl]\nmax_bytes = 100",
@@ -326,7 +326,7 @@ fn values_that_do_not_fit_are_told_what_would() {
         ),
         (
             "[crawl]\nstore = \"dsk:u:hush@x\"",
-            "2: crawl.store: `dsk:u:…@x` is not a store: did you mean `disk:`?",
+            "2: crawl.store: `dsk:…@x` is not a store: did you mean `disk:`?",
         ),
         (
             "[crawl]\nadaptive = \"yes\"",
@@ -347,10 +347,7 @@ fn values_that_do_not_fit_are_told_what_would() {
             "2: queue.key: `ip` is not a queue key policy: write host, domain, or buckets:N with a number of buckets from 1 to 4294967295",
         ),
         ("[scope]\nrules = [{}]", "2: scope.rules[1]: a rule has either `accept` or `reject`"),
-        (
-            "[scope]\nrules = [{ acept = \"host:a\" }]",
-            "2: there is no `acept` here; did you mean `accept`?; there is name, accept, reject",
-        ),
+        ("[scope]\nrules = [{ acept = \"host:a\" }]", "2: there is no `acept` here; did you mean `accept`?"),
         (
             "[scope]\nrules = [{ accept = \"a.example\" }]",
             "2: scope.rules[1].accept: `a.example` does not say what to look for: write host:NAME, domain:NAME, prefix:URL or regex:PATTERN in quotes, such as \"domain:example.org\"",
@@ -389,9 +386,14 @@ fn values_that_do_not_fit_are_told_what_would() {
             "[[credentials]]\norigin = \"a.example\"\nuser = \"u\"\npassword = \"p\"",
             "2: credentials[1].origin: `a.example` is no origin: write an http or https URL, such as https://example.org/",
         ),
-    ] {
-        wrong(text, &[message]);
-    }
+    ];
+    let told = |text: &str| mistakes(text, &[], &Flags::default()).join("; ");
+    let differ: Vec<_> = cases
+        .iter()
+        .map(|(text, message)| (text, message, told(text)))
+        .filter(|(_, message, told)| **message != told)
+        .collect();
+    assert!(differ.is_empty(), "{differ:#?}");
 }
 
 #[test]

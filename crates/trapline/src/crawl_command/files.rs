@@ -16,7 +16,7 @@ use trapline_crawl::{PageLine, SkippedLine};
 use trapline_frontier::NoteWrite;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::moment;
+use crate::{config, moment};
 
 /// The version of the lines.
 const SCHEMA: u32 = 1;
@@ -29,6 +29,9 @@ pub(super) struct ResultFiles {
     /// The key of the note.
     note: String,
     files: Mutex<Files>,
+    /// Whether each is wanted.
+    pages: bool,
+    skipped: bool,
 }
 
 struct Files {
@@ -47,7 +50,12 @@ struct Lines {
 
 impl ResultFiles {
     /// Opens the files of a folder, and cuts off what a note does not know of.
-    pub(super) fn open(folder: &Path, note: String, noted: Option<&[u8]>) -> Result<Self, String> {
+    pub(super) fn open(
+        folder: &Path,
+        note: String,
+        noted: Option<&[u8]>,
+        wanted: &config::Output,
+    ) -> Result<Self, String> {
         let (pages, skipped) = match noted {
             None => (0, 0),
             Some(bytes) => read_note(bytes).ok_or("the note about the output in the store cannot be read")?,
@@ -58,7 +66,7 @@ impl ResultFiles {
             told: BTreeSet::new(),
             lines: Vec::new(),
         };
-        Ok(Self { note, files: Mutex::new(files) })
+        Ok(Self { note, files: Mutex::new(files), pages: wanted.pages, skipped: wanted.skipped })
     }
 }
 
@@ -115,10 +123,10 @@ impl Output for ResultFiles {
         let (mut pages, mut skipped) = (std::mem::take(&mut files.lines), Vec::new());
         pages.clear();
         for results in batch {
-            if let Some(page) = &results.page {
+            if let Some(page) = results.page.as_ref().filter(|_| self.pages) {
                 write_line(&mut pages, &page_line(page));
             }
-            for line in &results.skipped {
+            for line in results.skipped.iter().filter(|_| self.skipped) {
                 let print = xxh3_64(format!("{}\n{}", line.url, line.reason).as_bytes());
                 if files.told.len() >= REMEMBERED_MAX {
                     files.told.clear();
@@ -185,7 +193,7 @@ fn page_line(page: &PageLine) -> serde_json::Value {
         ("address", page.address.as_ref().map(|address| json!(address))),
         ("protocol", page.protocol.map(|protocol| json!(protocol))),
         ("truncated", page.truncated.map(|truncated| json!(truncated))),
-        ("not_modified", page.not_modified.then(|| json!(true))),
+        ("not_modified", page.not_modified.then_some(json!(true))),
         ("redirect", page.redirect.as_ref().map(|redirect| json!(redirect))),
         ("mime", page.mime.as_ref().map(|mime| json!(mime))),
         ("charset", page.charset.map(|charset| json!(charset))),

@@ -20,6 +20,7 @@ pub(super) fn crawl_options(config: &FileConfig) -> Result<CrawlOptions, String>
     let no_limit = |limit: Option<u32>| limit.map_or(usize::MAX, |limit| limit as usize);
     let agent = config.fetch.user_agent.as_deref().unwrap_or("trapline");
     let own_agent = config.robots.agents.first().map_or(agent, String::as_str);
+    let precedence = Some(config.queue.precedence).filter(|precedence| *precedence != 3);
     let mut options = CrawlOptions {
         scope: match scope.kind {
             config::ScopeKind::Host => ScopeKind::Host,
@@ -34,7 +35,7 @@ pub(super) fn crawl_options(config: &FileConfig) -> Result<CrawlOptions, String>
             max_hops: no_limit(scope.max_hops),
             max_path_segments: no_limit(scope.max_path_segments),
             max_url_bytes: scope.max_url_bytes.in_memory(),
-            ..LimitOptions::default()
+            max_redirects: scope.max_redirects as usize,
         },
         traps: TrapOptions {
             repeated_segments: traps.repeated_segments as usize,
@@ -42,7 +43,7 @@ pub(super) fn crawl_options(config: &FileConfig) -> Result<CrawlOptions, String>
             session_ids: traps.session_ids,
         },
         patterns,
-        queue: QueueOptions { hosts: host_terms(config), by_domain: pace.by_domain },
+        queue: QueueOptions { hosts: host_terms(config), by_domain: pace.by_domain, precedence },
         pace: PaceOptions {
             delay: pace.delay,
             factor: pace.factor,
@@ -62,6 +63,7 @@ pub(super) fn crawl_options(config: &FileConfig) -> Result<CrawlOptions, String>
         sitemaps: sitemaps.follow,
         sitemap_guess: sitemaps.guess,
         redirected_seeds: crawl.redirected_seeds,
+        log_decisions: scope.log_decisions,
         chains: ChainNames {
             candidate: chains.candidate.clone(),
             fetch: chains.fetch.clone(),
@@ -113,4 +115,15 @@ fn host_terms(config: &FileConfig) -> Vec<HostTerms> {
 /// By which rules two URLs are one page.
 pub(super) fn canonical(config: &FileConfig) -> Result<CanonicalRules, String> {
     config::Text::text(&config.crawl.canonical).parse().map_err(|error: ProfileError| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_of_the_configuration_are_those_of_the_crawl() {
+        let options = crawl_options(&FileConfig::default()).unwrap();
+        assert_eq!(format!("{options:#?}"), format!("{:#?}", CrawlOptions::default()));
+    }
 }

@@ -22,6 +22,7 @@ use super::folder::Folder;
 use super::inject::Inject;
 use super::report::Report;
 use super::seeds::{self, SeedFile};
+use super::some_robots::SomeRobots;
 use super::watch::{Telling, Watch};
 use super::world::RealWorld;
 use super::{CrawlArgs, LIMIT, STOPPED, plan};
@@ -40,6 +41,7 @@ pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig) -> Result<ExitCode, S
     if !config.robots.obey {
         complain("trapline crawl: robots.txt is IGNORED: do this on servers of your own only");
     }
+    raise_file_limit(config);
     let folder = Folder::take(&config.output.dir)?;
     let own_store = config.crawl.store.is_none();
     let store_url = config.crawl.store.as_ref().map_or_else(|| folder.store_url(), |store| store.0.clone());
@@ -72,7 +74,7 @@ pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig) -> Result<ExitCode, S
         resume(&frontier, config, own_store).await.map_err(told)?;
         let note = format!("output/{}", folder.id()?);
         let noted = note_of(&frontier, &note).await.map_err(told)?;
-        let output = ResultFiles::open(folder.path(), note, noted.as_deref())?;
+        let output = ResultFiles::open(folder.path(), note, noted.as_deref(), &config.output)?;
         let stats = frontier.stats(moment::now()).await.map_err(told)?;
 
         let fetcher = Fetcher::new(fetch_options).map_err(|error| error.to_string())?;
@@ -84,7 +86,9 @@ pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig) -> Result<ExitCode, S
         if config.robots.obey {
             let notes = Arc::new(frontier.clone());
             let robots = RobotsCache::new(fetcher.clone(), Some(notes), config.robots_options());
-            builder = builder.robots(Arc::new(robots));
+            let ignoring = config.lists.host.iter().filter(|host| host.robots == Some(false));
+            let ignoring = ignoring.map(|host| host.hosts.clone()).collect();
+            builder = builder.robots(Arc::new(SomeRobots { robots, ignoring }));
         }
         let crawl = builder.build(Arc::new(fetcher)).map_err(|error| error.to_string())?;
         let handle = crawl.handle();
@@ -248,6 +252,22 @@ async fn seed(handle: CrawlHandle, first: Vec<trapline_crawl::candidate::Prospec
         }
     }
     handle.end_seeding().await;
+}
+
+/// Each fetch takes a socket, and some lie idle: as many open files are allowed as can be.
+fn raise_file_limit(config: &FileConfig) {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    if current.is_some() && current != maximum {
+        let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
+    }
+    let needed = u64::from(config.crawl.concurrency) + config.connect.idle_max as u64 + 100;
+    if let Some(allowed) = getrlimit(Resource::Nofile).current.filter(|allowed| *allowed < needed) {
+        complain(&format!(
+            "trapline crawl: {needed} open files may be needed, and {allowed} are allowed: raise the limit (`ulimit -Hn`), or \
+             lower --concurrency"
+        ));
+    }
 }
 
 /// The first signal stops the crawl when what is in flight has landed, the second one at once.

@@ -46,14 +46,14 @@ fn servers(config: &FileConfig) -> Finding {
 }
 
 fn of_resolv_conf(text: &str) -> Vec<&str> {
-    let server = |line: &'_ str| -> Option<usize> {
+    let mut servers = Vec::new();
+    for line in text.lines() {
         let mut words = line.split_whitespace();
-        (words.next() == Some("nameserver")).then(|| words.next().map_or(0, str::len))
-    };
-    text.lines()
-        .filter(|line| server(line).is_some_and(|length| length > 0))
-        .filter_map(|line| line.split_whitespace().nth(1))
-        .collect()
+        if words.next() == Some("nameserver") {
+            servers.extend(words.next());
+        }
+    }
+    servers
 }
 
 fn look_up(config: &FileConfig, name: &str) -> Finding {
@@ -75,7 +75,7 @@ fn look_up(config: &FileConfig, name: &str) -> Finding {
     };
     let told: Vec<_> = addresses.iter().map(|address| address.ip().to_string()).collect();
     let detail = format!("{name} is at {} ({:.1} ms)", told.join(", "), took.as_secs_f64() * 1e3);
-    match addresses.iter().map(|address| dialer.guard().check(*address)).collect::<Result<(), _>>() {
+    match addresses.iter().try_for_each(|address| dialer.guard().check(*address)) {
         Ok(()) => Finding::ok("dns", detail),
         Err(refusal) => {
             let detail = format!("{detail}, which would not be dialled: {refusal}");

@@ -1,10 +1,10 @@
-//! `trapline demo`, run as a user would.
+//! `trapline demo --virtual`, run as a user would.
 
 use std::process::{Command, Output};
 
 fn demo(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_trapline"))
-        .arg("demo")
+        .args(["demo", "--virtual"])
         .args(arguments)
         .output()
         .expect("the binary was built and runs")

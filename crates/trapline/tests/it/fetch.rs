@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 use serde_json::Value;
 
 /// A server that answers requests for as long as the test runs, by their path.
-fn serve(answer: impl Fn(&str, &str) -> String + Send + Clone + 'static) -> SocketAddr {
+pub(crate) fn serve(answer: impl Fn(&str, &str) -> String + Send + Clone + 'static) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     let address = listener.local_addr().expect("it has an address");
     std::thread::spawn(move || {
@@ -33,7 +33,7 @@ fn serve(answer: impl Fn(&str, &str) -> String + Send + Clone + 'static) -> Sock
     address
 }
 
-fn ok(headers: &str, body: &str) -> String {
+pub(crate) fn ok(headers: &str, body: &str) -> String {
     format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n{headers}\r\n{body}", body.len())
 }
 
@@ -145,6 +145,9 @@ fn bodies_go_to_a_file_and_no_further_than_allowed() {
     let output = run(&[&page, "--body", name, "--max-bytes", "100", OPEN[0], OPEN[1]]);
     assert_eq!(lines(&output)[0]["truncated"], "decoded_bytes");
     assert_eq!(std::fs::read(&file).unwrap(), "x".repeat(100).as_bytes());
+    // Where nothing came, what was there stays.
+    assert_eq!(run(&[&page, "--body", name]).status.code(), Some(1));
+    assert_eq!(std::fs::read(&file).unwrap(), "x".repeat(100).as_bytes());
     let output = run(&[&page, &page, "--body", name, OPEN[0], OPEN[1]]);
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("--body with a file is for one URL"));
@@ -164,6 +167,9 @@ fn robots_txt_is_asked_if_wanted() {
     assert_eq!((&lines[0]["status"], &lines[1]["error"]), (&200.into(), &"robots".into()));
     assert_eq!(lines[1]["robots"]["line"]["number"], 2);
     assert!(run(&[&private, OPEN[0], OPEN[1]]).status.success());
+    assert_eq!(lines[1]["message"], "robots.txt does not allow it");
+    let refused = self::lines(&run(&[&open, "--robots"]));
+    assert_eq!(refused[0]["message"], "robots.txt cannot be had, so that nothing is allowed");
 }
 
 #[test]

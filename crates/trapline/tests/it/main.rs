@@ -1,6 +1,8 @@
 //! What the built binary does, seen from outside: arguments and standard input in, output and exit code out.
 
+mod config;
 mod copying;
+mod crawl;
 mod demo;
 mod fetch;
 mod folder;

@@ -1,6 +1,7 @@
 //! What needs a real server: `trapline store` on PostgreSQL, seen from outside.
 
 mod copying;
+mod real_web;
 mod sizing;
 
 use std::io::Write;
@@ -234,4 +235,22 @@ fn a_password_that_is_missing_is_asked_for_with_all_the_ways_to_give_it() {
     assert_eq!(code, Some(2));
     let told = "password missing; the server asks for a password: write it in the URL, or keep it in the environment as PGPASSWORD\n";
     assert!(error.ends_with(told), "{error}");
+}
+
+#[test]
+fn the_doctor_compares_clocks_with_the_server() {
+    let server = PostgresServer::shared();
+    let url = server.url(&server.create_database().unwrap());
+    let (out, error, _) = trapline(&["doctor", "--json", "--store", &url], "");
+    let clocks: Vec<Value> = out
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{out}{error}")))
+        .filter(|finding: &Value| finding["what"] == "clock")
+        .collect();
+    assert_eq!(clocks.len(), 2, "{out}");
+    let detail = clocks[1]["detail"].as_str().unwrap();
+    assert!(
+        clocks[1]["state"] == "ok" && detail.ends_with(" agrees") && !detail.contains("for-tests-only"),
+        "{out}"
+    );
 }

@@ -1,6 +1,6 @@
 # Keeps one PostgreSQL server for a test process, and outlives it by as long as it takes to clean up.
 #
-#   keeper.sh FOLDER ACCOUNT BIN
+#   postgres.sh FOLDER ACCOUNT BIN
 #
 # Obeys lines on standard input and answers each with one on standard output. When the input ends, because the test process closed it
 # or died in any way, the server is stopped and the folder removed. Signals that a terminal sends to everybody are left to the test.
