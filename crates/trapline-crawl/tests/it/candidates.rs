@@ -100,6 +100,17 @@ fn patterns_say_what_is_wanted_and_what_is_not() {
 }
 
 #[test]
+fn pages_with_parameters_are_dropped_where_the_chain_says_so() {
+    let named = ["scope", "no_query", "queue"].map(str::to_owned).to_vec();
+    check(
+        "<a href='/1?a=b'>1</a><a href='/2'>2</a>",
+        |options| options.chains.candidate = Some(named),
+        &["http://www.a.test/2"],
+        &[("http://www.a.test/1?a=b", "no_query")],
+    );
+}
+
+#[test]
 fn what_cannot_be_fetched_is_dropped() {
     check(
         "<a href='ftp://www.a.test/'>1</a><a href='mailto:a@a.test'>2</a>",

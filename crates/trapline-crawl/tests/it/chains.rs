@@ -144,7 +144,7 @@ fn names_that_do_not_exist_or_come_twice_are_refused() {
     assert_eq!(
         message(ChainNames { candidate: names(&["scope", "skope"]), ..ChainNames::default() }),
         "the candidate chain has no processor `skope`; there are scheme, kinds, nofollow, scope, limits, traps, patterns, \
-         queue, no otters"
+         queue, no_query, no otters"
     );
     assert_eq!(
         message(ChainNames { fetch: names(&["fetch", "robots", "fetch"]), ..ChainNames::default() }),

@@ -1,4 +1,6 @@
 //! The integration tests of the crawl, in one binary: the real loop and the real frontier on made-up sites, in virtual time.
+#![allow(clippy::unwrap_used, reason = "made-up sites are tests too")]
+
 mod candidates;
 mod chains;
 mod crawling;
@@ -11,3 +13,4 @@ mod resuming;
 mod robots;
 mod sitemaps;
 mod sites;
+mod streams;

@@ -35,8 +35,8 @@ fn a_host_whose_robots_txt_cannot_be_had_is_retried_then_dead_and_the_crawl_ends
     assert_eq!(sites.crawl(&["http://a.test/"]), CrawlEnd::Exhausted);
     assert_eq!(sites.asked(), ["http://a.test/robots.txt"; 4]);
     assert_eq!(sites.gaps(), [60_000; 3]);
-    let (url, reason, _) = sites.skipped().remove(0);
-    assert_eq!((&*url, &*reason), ("http://a.test/", "robots.txt cannot be had, after 4 tries"));
+    let words = ("http://a.test/".into(), "robots.txt cannot be had".into(), "after 4 tries".into());
+    assert_eq!(sites.skipped(), [words]);
 }
 
 #[test]

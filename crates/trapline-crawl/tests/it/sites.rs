@@ -98,6 +98,9 @@ pub(crate) struct RobotsTxt {
     pub(crate) unreachable: Option<Duration>,
 }
 
+/// robots.txt of a host, and what is known of it.
+type RobotsOf = (RobotsTxt, Option<RobotsWord>);
+
 /// One request as the server saw it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Seen {
@@ -114,7 +117,7 @@ pub(crate) struct Sites {
     pub(crate) options: CrawlOptions,
     pub(crate) store: Arc<dyn Store>,
     replies: Arc<Mutex<BTreeMap<String, VecDeque<Reply>>>>,
-    robots: Arc<Mutex<BTreeMap<String, (RobotsTxt, Option<RobotsWord>)>>>,
+    robots: Arc<Mutex<BTreeMap<String, RobotsOf>>>,
     seen: Arc<Mutex<Vec<Seen>>>,
     told: Arc<Mutex<(Vec<PageLine>, Vec<SkippedLine>)>>,
 }
