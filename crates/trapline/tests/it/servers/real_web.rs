@@ -93,9 +93,19 @@ fn assert_same(ours: &Paths, theirs: &Paths) {
 fn crawl(server: &Nginx, out: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_trapline"));
     command.arg("crawl").args((0..server.sites().len()).map(|site| server.url(site)));
-    command.arg("--out").arg(out).args(["--allow-network", "127.0.0.0/8", "--no-sitemaps", "--quiet"]);
+    command.arg("--out").arg(out).args([
+        "--allow-network",
+        "127.0.0.0/8",
+        "--no-sitemaps",
+        "--quiet",
+        "--contact",
+        "tests@example.org",
+    ]);
     // wget knows no `nofollow` of single links.
-    command.args(["--set", "retry.max=0", "--set", "scope.nofollow=false"]).stdin(Stdio::null());
+    command
+        .args(["--set", "retry.max=0", "--set", "scope.nofollow=false"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null());
     command
 }
 

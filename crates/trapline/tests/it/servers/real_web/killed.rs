@@ -39,7 +39,9 @@ fn a_crawl_killed_ten_times_finds_the_same_and_repeats_only_what_was_in_flight()
     run(crawl(&server, &folder.path).args(flags));
     let visits = server.take_visits().unwrap();
     assert_same(&paths(&server, &visits), pages_by_wget());
+    println!("{} requests in all", visits.len());
     let (again, in_flight) = (repeats(&server, &visits), KILLS * PER_HOST * server.sites().len());
+    println!("{again} were fetched again");
     assert!(again <= in_flight, "{again} were fetched again, and {in_flight} can have been in flight");
 }
 
@@ -70,6 +72,8 @@ fn three_crawlers_of_one_database_share_the_work_though_they_are_killed() {
     }
     let visits = server.take_visits().unwrap();
     assert_same(&paths(&server, &visits), pages_by_wget());
+    println!("{} requests in all", visits.len());
     let (again, in_flight) = (repeats(&server, &visits), KILLS * PER_HOST * server.sites().len());
+    println!("{again} were fetched again");
     assert!(again <= in_flight, "{again} were fetched again, and {in_flight} can have been in flight");
 }

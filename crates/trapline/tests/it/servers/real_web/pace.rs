@@ -23,6 +23,7 @@ fn hosts_are_left_alone_for_the_delay_and_give_no_page_beyond_the_budget() {
     for site in server.sites() {
         let visits = Visits::of(&visits, site.name());
         let (gap, after) = visits.shortest_gap_ms().unwrap();
+        println!("{}: at least {gap} ms", site.name());
         assert!(gap >= 150 - TOLERANCE_MS, "{}: {gap} ms before {after:?}", site.name());
         assert_eq!((visits.paths().len(), visits.repeated()), (25, BTreeMap::new()), "{}", site.name());
     }
@@ -129,5 +130,6 @@ fn hostile_hosts_take_nothing_from_the_good_ones() {
         .collect();
     let beside_ms = took_ms("good-beside", &company);
     assert!(company.iter().all(|server| server.requests() > 0), "each was asked");
+    println!("{alone_ms} ms alone, {beside_ms} ms beside hostile hosts");
     assert!(beside_ms * 100 <= alone_ms * 105, "{alone_ms} ms alone, {beside_ms} ms beside hostile hosts");
 }
