@@ -2,6 +2,7 @@
 //!
 //! Here is what the user typed and what it means, and how it is told. The simulation is in `trapline-sim`.
 
+mod crawl_loop;
 mod report;
 
 use std::io::{IsTerminal, Write, stderr, stdout};
@@ -44,6 +45,7 @@ Examples:
   trapline sim --faults none               nobody misbehaves; everything must be drained all the same
   trapline sim --faults deaths,lost        some troubles only
   trapline sim --faults -operators         all but one
+  trapline sim --crawl                     the loop of `trapline crawl` itself, stopped, killed and begun anew
 
 A seed that goes wrong is named with the command that repeats it, and made small: a trace that
 `trapline frontier replay` plays. Exit code 0: all was well. 1: a seed went wrong. 2: the simulation
@@ -79,6 +81,10 @@ pub(crate) struct SimArgs {
     #[arg(long, value_name = "LIST", default_value = "all", value_parser = Faults::parse, allow_hyphen_values = true)]
     faults: Faults,
 
+    /// Try the loop of `trapline crawl` itself, with restarts, on stores in memory
+    #[arg(long, conflicts_with_all = ["steps", "faults", "store"])]
+    crawl: bool,
+
     /// Print all that was done and answered, as a trace
     #[arg(long, requires = "seed", conflicts_with_all = ["seeds", "from"])]
     history: bool,
@@ -90,6 +96,10 @@ pub(crate) struct SimArgs {
 
 /// Runs the command.
 pub(crate) fn run(args: &SimArgs) -> ExitCode {
+    if args.crawl {
+        watch_panics();
+        return args.run_loops().unwrap_or_else(|message| trouble(&message));
+    }
     let stores = match store_url::stores(&args.store) {
         Ok(stores) => stores,
         Err(message) => return trouble(&message),

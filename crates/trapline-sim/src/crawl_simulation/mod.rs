@@ -19,6 +19,7 @@ use trapline_crawl::{Crawl, CrawlEnd, CrawlHandle, CrawlOptions};
 use trapline_frontier::{Frontier, MemoryStore, Settings, Store, StoreError};
 
 use crate::oracle::Oracle;
+use crate::panics::caught;
 use crate::politeness::Politeness;
 use crate::random::Random;
 use crate::simulation::hold_against;
@@ -99,11 +100,18 @@ impl Scene {
     }
 }
 
-/// Crawls the web of a seed to its end.
+/// Crawls the web of a seed to its end. What panics on the way is a breach.
 ///
 /// # Errors
 /// If the store in memory cannot be opened.
 pub fn simulate_crawl(seed: u64) -> Result<CrawlRun, StoreError> {
+    caught(|| simulate(seed)).unwrap_or_else(|why| {
+        let breach = Some(format!("the simulation panicked: {why}"));
+        Ok(CrawlRun { breach, ..CrawlRun::default() })
+    })
+}
+
+fn simulate(seed: u64) -> Result<CrawlRun, StoreError> {
     let Scene { random, web, options, settings, partitions } = Scene::draw(seed);
     let oracle = Oracle::new(settings.clone(), partitions);
     let store = Arc::new(Watched::new(Arc::new(MemoryStore::new()), oracle));

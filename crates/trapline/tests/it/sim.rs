@@ -75,6 +75,17 @@ fn one_seed_is_told_and_is_the_same_each_time() {
 }
 
 #[test]
+fn the_loop_of_a_crawl_can_be_tried_too() {
+    let output = sim(&["--crawl", "--seeds", "5", "--from", "7"]);
+    let report = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert!(report.starts_with("5 crawls of generated webs kept the contract: "), "{report}");
+    let history = || sim(&["--crawl", "--seed", "3", "--history"]).stdout;
+    assert_eq!(history(), history());
+    assert!(text(&history()).contains(" claim "));
+}
+
+#[test]
 fn a_history_is_a_trace_that_can_be_replayed() {
     // A seed whose crawl has one partition, as traces have.
     let history = (0..50)
@@ -128,6 +139,7 @@ fn mistakes_are_explained() {
     check(&["--seed", "1", "--seeds", "2"], "cannot be used with");
     check(&["--seeds", "2", "--history"], "cannot be used with");
     check(&["--history"], "--seed <N>");
+    check(&["--crawl", "--faults", "none"], "cannot be used with");
     check(&["--store", "redis:x"], "trapline sim: stores of the kind `redis:` are not built yet");
     check(
         &["--store", "disk:src"],
