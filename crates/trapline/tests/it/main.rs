@@ -7,6 +7,7 @@ mod demo;
 mod fetch;
 mod folder;
 mod frontier;
+mod in_flight;
 mod keeping;
 mod links;
 mod operate;
