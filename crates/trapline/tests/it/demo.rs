@@ -100,7 +100,7 @@ fn help_teaches_by_examples() {
     let output = demo(&["--help"]);
     let help = text(&output.stdout);
     assert_eq!(output.status.code(), Some(0));
-    for part in ["Examples:", "trapline demo --seed 7", "[default: 100]", "--delay <TIME>", "virtual time"] {
+    for part in ["Examples:", "trapline demo --virtual", "[default: 50]", "--delay <TIME>", "time is only"] {
         assert!(help.contains(part), "no `{part}` in:\n{help}");
     }
 }
