@@ -116,7 +116,7 @@ fn waste(mut stream: TcpStream, manner: Manner, shared: &Shared) -> std::io::Res
                 stream.write_all(b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n")?;
             }
             Manner::Stalling => {
-                stream.write_all(format!("{page}Content-Length: 1000\r\n\r\n<p>half").as_bytes())?
+                stream.write_all(format!("{page}Content-Length: 1000\r\n\r\n<p>half").as_bytes())?;
             }
             Manner::Drip => {
                 stream.write_all(format!("{page}\r\n").as_bytes())?;
