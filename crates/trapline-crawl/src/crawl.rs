@@ -9,8 +9,8 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use trapline_core::{Candidate, Timestamp};
 use trapline_frontier::{
-    Admission, Answer, Claimed, CrawlChange, CrawlState, Ear, ErrorKind, Frontier, Outcome, Refusal,
-    Settlement, StoreError, Want,
+    Admission, Answer, Claimed, CrawlChange, CrawlState, Ear, ErrorKind, Frontier, LeaseId, NoteWrite,
+    Outcome, Refusal, Settled, Settlement, StoreError, Want,
 };
 
 use crate::candidate::{CandidateChain, Prospect, Scope, seed_notes};
@@ -82,7 +82,7 @@ pub enum CrawlError {
 }
 
 impl Crawl {
-    /// Begins to make a crawl on a frontier.
+    /// Begins to make a crawl on a frontier. [`CrawlBuilder`] has an example.
     pub fn builder(frontier: Frontier, world: Arc<dyn World>) -> CrawlBuilder {
         CrawlBuilder::new(frontier, world)
     }
@@ -142,7 +142,7 @@ impl Crawl {
     async fn settle(&mut self, landed: Vec<Landed>) -> Result<(), CrawlError> {
         let (mut batch, results): (Vec<Settlement>, Vec<Results>) =
             landed.into_iter().map(|landed| (landed.settlement, landed.results)).unzip();
-        let notes = self.output.write(&results).await?;
+        let notes = self.tell(&batch, &results).await?;
         for (settlement, note) in batch.iter_mut().zip(notes) {
             settlement.notes.push(note);
         }
@@ -169,6 +169,32 @@ impl Crawl {
         Ok(())
     }
 
+    /// Hands results to whoever wants them. If that takes long, no lease is lost over it: neither of what is about to be
+    /// settled nor of what is in flight.
+    async fn tell(
+        &mut self,
+        batch: &[Settlement],
+        results: &[Results],
+    ) -> Result<Vec<NoteWrite>, CrawlError> {
+        let output = Arc::clone(&self.output);
+        let mut telling = output.write(results);
+        loop {
+            tokio::select! {
+                biased;
+                notes = &mut telling => return Ok(notes?),
+                () = self.world.sleep_until(self.world.now() + self.options.lease / 8) => {}
+            }
+            self.renew(batch.iter().map(|settlement| settlement.lease)).await?;
+            self.renew_leases().await?;
+        }
+    }
+
+    async fn renew(&self, leases: impl Iterator<Item = LeaseId>) -> Result<Vec<Settled>, CrawlError> {
+        let lease = self.options.lease;
+        let batch: Vec<_> = leases.map(|id| Settlement::new(id, Outcome::Renew { lease })).collect();
+        self.patiently("renew", async |frontier, now| frontier.settle(now, batch.clone()).await).await
+    }
+
     /// Leases of fetches that take long are renewed; where that fails, somebody else has the URL, and the fetch is aborted.
     async fn renew_leases(&mut self) -> Result<(), CrawlError> {
         let now = self.now().await?;
@@ -177,9 +203,7 @@ impl Crawl {
         if due.is_empty() {
             return Ok(());
         }
-        let batch: Vec<_> = due.iter().map(|id| Settlement::new(*id, Outcome::Renew { lease })).collect();
-        let settled =
-            self.patiently("renew", async |frontier, now| frontier.settle(now, batch.clone()).await).await?;
+        let settled = self.renew(due.iter().copied()).await?;
         for (id, settled) in due.into_iter().zip(settled) {
             if settled.answer == Answer::Renewed {
                 self.flights.renewed(id, now + lease);
@@ -222,12 +246,10 @@ impl Crawl {
             Order::Stop => self.stopping = true,
             Order::Abort => {
                 self.stopping = true;
-                let batch: Vec<_> = self
-                    .flights
-                    .abort_all()
-                    .into_iter()
-                    .map(|id| Settlement::new(id, Outcome::Release))
-                    .collect();
+                // Their hosts were asked, if in vain: who comes next leaves them alone for a while.
+                let delay = Some(self.options.pace.delay);
+                let given_back = |id| Settlement { delay, ..Settlement::new(id, Outcome::Release) };
+                let batch: Vec<_> = self.flights.abort_all().into_iter().map(given_back).collect();
                 if !batch.is_empty() {
                     let now = self.now().await?;
                     self.frontier.settle(now, batch).await?;

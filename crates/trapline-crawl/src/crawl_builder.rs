@@ -32,6 +32,79 @@ pub(crate) struct Common<'c> {
 }
 
 /// Makes a [`Crawl`]. What is not given is left out: without robots, robots.txt is not asked.
+///
+/// A program brings its world and whoever fetches, here made-up ones, and reads what came of each visit. Its own
+/// processor follows the others, unless [`ChainNames`](crate::ChainNames) name its place:
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use async_trait::async_trait;
+/// use trapline_core::Timestamp;
+/// use trapline_crawl::candidate::Prospect;
+/// use trapline_crawl::disposition::Disposition;
+/// use trapline_crawl::ports::{Fetch, World};
+/// use trapline_crawl::{Crawl, CrawlEnd, Flow, Processor, Response, ResultStream, WebRequest};
+/// use trapline_frontier::{Frontier, MemoryStore};
+/// # use trapline_sim::VirtualWorld;
+///
+/// /// Every page links to another, up to the third.
+/// struct SmallWeb;
+///
+/// #[async_trait]
+/// impl Fetch for SmallWeb {
+///     async fn fetch(&self, request: &WebRequest) -> Response {
+///         let number = request.url.path().trim_matches('/').parse().unwrap_or(0);
+///         let body = if number < 3 { format!("<a href='/{}'>next</a>", number + 1) } else { String::new() };
+///         let headers = vec![("content-type".to_owned(), "text/html".into())];
+///         Response { status: Some(200), headers, body: body.into(), ..Response::default() }
+///     }
+/// }
+///
+/// /// Tells nobody of pages without a link.
+/// struct OnlyLinking;
+///
+/// #[async_trait]
+/// impl Processor<Disposition> for OnlyLinking {
+///     fn name(&self) -> &'static str {
+///         "only-linking"
+///     }
+///
+///     async fn process(&self, disposition: &mut Disposition) -> Flow {
+///         if disposition.links.is_empty() {
+///             disposition.results.page = None;
+///         }
+///         Flow::Next
+///     }
+/// }
+///
+/// # let world = VirtualWorld::new(Timestamp::from_millis(1_000), 1);
+/// # world.run(async {
+/// let frontier = Frontier::builder("docs").open(MemoryStore::new(), world.now()).await?;
+/// let (output, mut results) = ResultStream::new(100);
+/// let crawl = Crawl::builder(frontier, Arc::new(world.clone()))
+///     .output(output)
+///     .disposition_processor(Arc::new(OnlyLinking))
+///     .build(Arc::new(SmallWeb))?;
+/// let handle = crawl.handle();
+/// world.spawn(Box::pin(async move {
+///     handle.seed(vec![Prospect::seed("https://example.org/").expect("a URL")]).await;
+///     handle.end_seeding().await;
+/// }));
+///
+/// let read = async {
+///     let mut urls = Vec::new();
+///     while let Some(result) = results.next().await {
+///         urls.extend(result.page.map(|page| page.url.to_string()));
+///     }
+///     urls
+/// };
+/// let (end, urls) = futures_util::future::join(crawl.run(), read).await;
+/// assert_eq!(end?, CrawlEnd::Exhausted);
+/// assert_eq!(urls, ["https://example.org/", "https://example.org/1", "https://example.org/2"]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # }).unwrap();
+/// ```
 pub struct CrawlBuilder {
     frontier: Frontier,
     world: Arc<dyn World>,

@@ -80,6 +80,11 @@ impl CrawlHandle {
         self.tally.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// How many pages are done in this run: less work than the whole tally.
+    pub fn pages(&self) -> u64 {
+        self.tally.lock().unwrap_or_else(PoisonError::into_inner).pages
+    }
+
     /// How many fetches may go on at once, from now on. Those under way go on.
     pub fn set_concurrency(&self, fetches: usize) {
         self.concurrency.store(fetches, Ordering::Relaxed);

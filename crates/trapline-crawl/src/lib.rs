@@ -19,6 +19,7 @@ mod line;
 mod options;
 pub mod ports;
 mod response;
+mod result_stream;
 mod tally;
 
 pub use chain::{ChainError, Flow, Processor, Processors, Rule, Rules};
@@ -28,4 +29,5 @@ pub use handle::{Admissions, CrawlHandle};
 pub use line::{PageLine, SkippedLine};
 pub use options::{ChainNames, CrawlOptions};
 pub use response::{ErrorClass, RedirectTo, Response, ResponseError, ResponseTimes, WebRequest};
+pub use result_stream::ResultStream;
 pub use tally::{HostTally, Tally};

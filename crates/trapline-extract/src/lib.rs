@@ -43,3 +43,12 @@ pub use simhash::SimHash;
 pub use sitemap::{
     ChangeFrequency, Sitemap, SitemapEntry, SitemapFault, SitemapFaultKind, SitemapKind, SitemapLimits,
 };
+
+/// The examples of the manual, tried like those of the documentation.
+#[cfg(doctest)]
+mod manual {
+    #[doc = include_str!("../../../docs/manual/extract.md")]
+    mod extract {}
+    #[doc = include_str!("../../../docs/manual/robots-and-sitemaps.md")]
+    mod robots_and_sitemaps {}
+}

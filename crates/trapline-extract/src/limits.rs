@@ -5,7 +5,10 @@
 pub struct Limits {
     /// How many links are kept. Defaults to 50,000.
     pub links_max: usize,
-    /// How long a reference may be, in bytes; longer ones are left out. Defaults to 64 KiB, the longest URL that a frontier takes.
+    /// How many bytes all links may have together, once they are resolved: one long `base` makes every short reference long.
+    /// Defaults to 32 MiB.
+    pub links_bytes_max: usize,
+    /// How long a reference may be, in bytes, a `base` included; longer ones are left out. Defaults to 64 KiB, the longest URL that a frontier takes.
     pub reference_bytes_max: usize,
     /// How much of one tag is looked at, in bytes. Attributes beyond are left out; the tag counts. Defaults to 1 MiB.
     pub tag_bytes_max: usize,
@@ -30,6 +33,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             links_max: 50_000,
+            links_bytes_max: 32 << 20,
             reference_bytes_max: trapline_core::URL_BYTES_MAX,
             tag_bytes_max: 1 << 20,
             attributes_max: 512,

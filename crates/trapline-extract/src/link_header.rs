@@ -35,11 +35,12 @@ pub fn header_links(value: &str) -> Vec<HeaderLink> {
         if rest.is_empty() {
             break;
         }
-        let target = rest.strip_prefix('<').and_then(|inside| inside.split_once('>'));
-        let Some((reference, after)) = target else {
+        let Some(inside) = rest.strip_prefix('<') else {
             rest = rest.split_once(',').map_or("", |(_, rest)| rest);
             continue;
         };
+        // Without an end for this one there is none for any that follows, and looking again would take long.
+        let Some((reference, after)) = inside.split_once('>') else { break };
         let mut link = HeaderLink { reference: reference.trim().to_owned(), ..HeaderLink::default() };
         rest = parameters(after, &mut link);
         links.push(link);
@@ -128,6 +129,13 @@ mod tests {
         check("<a> rel=b, <c>", &[("a", "", None), ("c", "", None)]);
         check("<a>;;;rel=b", &[("a", "b", None)]);
         check("<é>; rel=ü\\", &[("é", "ü\\", None)]);
+    }
+
+    /// Looking for the end of each would read this header a million times.
+    #[test]
+    fn references_without_end_are_looked_at_once() {
+        check(&"<,".repeat(1 << 20), &[]);
+        check(&format!("<a>; rel=next, {}", "<,".repeat(1 << 20)), &[("a", "next", None)]);
     }
 
     #[test]

@@ -288,12 +288,23 @@ impl PageReader {
         let (text, found) = harvest.references.take();
         let mut faults = harvest.references.faults;
         let mut links = Vec::with_capacity(found.len());
+        let mut room_bytes = self.limits.links_bytes_max;
         for found in found {
+            if room_bytes == 0 {
+                faults.count(FaultKind::LinksLeftOut, 1);
+                continue;
+            }
             let resolver = if found.tag == "header" { &header_resolver } else { &resolver };
             let Some(url) = resolver.resolve(found.reference(&text)) else {
                 faults.count(FaultKind::Unresolvable, 1);
                 continue;
             };
+            let Some(room) = room_bytes.checked_sub(url.len()) else {
+                faults.count(FaultKind::LinksLeftOut, 1);
+                room_bytes = 0;
+                continue;
+            };
+            room_bytes = room;
             let (rel, hreflang) = found.more.map_or((None, None), |more| *more);
             links.push(Link {
                 url,

@@ -24,7 +24,7 @@ use text::Text;
 pub struct SitemapLimits {
     /// Entries of one file, those included that have no good address. Defaults to 50,000.
     pub entries_max: usize,
-    /// Bytes of one file, unpacked. Defaults to 52,428,800 (50 MB, as the protocol counts them).
+    /// Bytes of one file, unpacked, and of all its addresses together, resolved. Defaults to 52,428,800 (50 MB, as the protocol counts them).
     pub decoded_bytes_max: u64,
     /// Bytes of one address; longer ones are passed over. Defaults to 8,192.
     pub url_bytes_max: usize,

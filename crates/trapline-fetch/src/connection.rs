@@ -9,12 +9,13 @@ use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures_util::future::select;
 use http_body_util::Full;
 use hyper::client::conn::{http1, http2};
+use hyper_util::rt::TokioIo;
 use tokio::sync::watch;
 
 use crate::dial::{Dialed, Protocol};
@@ -42,6 +43,12 @@ pub(crate) struct Facts {
     pub(crate) tls: Option<TlsFacts>,
     pub(crate) through_proxy: Option<ThroughProxy>,
     pub(crate) born: Instant,
+}
+
+impl Facts {
+    pub(crate) fn age(&self, now: Instant) -> Duration {
+        now.saturating_duration_since(self.born)
+    }
 }
 
 /// A connection to send one request on.
@@ -91,7 +98,7 @@ impl Connection {
     }
 }
 
-type H1Link = http1::Connection<Tap<Stream>, Outgoing>;
+type H1Link = http1::Connection<TokioIo<Tap<Stream>>, Outgoing>;
 
 /// A connection of HTTP/1.1.
 pub(crate) struct H1 {
@@ -101,7 +108,7 @@ pub(crate) struct H1 {
     over: bool,
     /// It ended with an error: after a response has ended well, that can only be bytes that nobody had asked for.
     failed: bool,
-    tape: SharedTape,
+    pub(crate) tape: SharedTape,
     pub(crate) facts: Arc<Facts>,
 }
 
@@ -120,7 +127,7 @@ impl H1 {
         if limits.header_count_max != 100 {
             builder.max_headers(limits.header_count_max);
         }
-        let (sender, link) = builder.handshake(Tap::new(stream, tape.clone())).await?;
+        let (sender, link) = builder.handshake(Tap::open(stream, tape.clone())).await?;
         Ok(Self { sender, link: Box::pin(link), over: false, failed: false, tape, facts })
     }
 
@@ -138,12 +145,17 @@ impl H1 {
         self.tape.stray() || self.failed
     }
 
-    /// Whether another request can be sent: the response before has ended well, nothing has come since, and the server has
-    /// not hung up.
+    /// Whether another request could be sent, as far as is known: the response before has ended well, nothing has come
+    /// since, and the server has not hung up.
+    pub(crate) fn seems_fit(&self) -> bool {
+        !self.over && self.sender.is_ready() && self.tape.is_quiet()
+    }
+
+    /// Whether another request can be sent, after another look at the connection.
     pub(crate) async fn is_fit(&mut self) -> bool {
         poll_fn(|cx| {
             self.poll_link(cx);
-            Poll::Ready(!self.over && self.sender.is_ready() && !self.tape.stray() && !self.tape.hung_up())
+            Poll::Ready(self.seems_fit())
         })
         .await
     }
@@ -179,7 +191,7 @@ impl H2 {
             .max_header_list_size(u32::try_from(limits.header_bytes_max).unwrap_or(u32::MAX))
             .max_concurrent_reset_streams(8)
             .max_send_buf_size(64 << 10)
-            .handshake(Tap::new(stream, tape.clone()));
+            .handshake(Tap::open(stream, tape.clone()));
         let (sender, link) = handshake.await?;
         hyper::rt::Executor::execute(&spawner, async move {
             // Whoever waits for a response hears of it too.

@@ -23,7 +23,7 @@ pub struct CookieOptions {
     pub per_domain_max: usize,
     /// How many cookies there may be altogether. The oldest one makes room. Defaults to 10,000.
     pub total_max: usize,
-    /// How many bytes name and value of a cookie may have together. Longer ones are not kept. Defaults to 4096.
+    /// How many bytes name, value and path of a cookie may have together. Longer ones are not kept. Defaults to 4096.
     pub cookie_bytes_max: usize,
     /// How long a cookie is kept at most, whatever it says itself. Defaults to 30 days.
     pub lifetime_max: Duration,
@@ -125,7 +125,8 @@ impl Jar {
         // More than a domain may have need not be read.
         for value in headers.all("set-cookie").take(self.options.per_domain_max.saturating_mul(2)) {
             let Some((domain, cookie)) = self.read(url, value, now) else { continue };
-            self.lock().keep(&domain, cookie, &self.options, now);
+            let from_https = url.scheme() == "https";
+            self.lock().keep(&domain, cookie, from_https, &self.options, now);
         }
     }
 
@@ -138,7 +139,7 @@ impl Jar {
         let mut parts = text.split(';');
         let (name, value) = parts.next()?.split_once('=')?;
         let (name, value) = (name.trim(), value.trim());
-        if name.is_empty() || name.len() + value.len() > self.options.cookie_bytes_max {
+        if name.is_empty() {
             return None;
         }
         let host = url.host_str()?.trim_end_matches('.').to_ascii_lowercase();
@@ -171,6 +172,9 @@ impl Jar {
             Some(_) => return None,
         };
         let path = path.filter(|path| path.starts_with('/')).unwrap_or_else(|| default_path(url.path()));
+        if name.len() + value.len() + path.len() > self.options.cookie_bytes_max {
+            return None;
+        }
         let lower = name.to_ascii_lowercase();
         let bad_prefix = (lower.starts_with("__secure-") && !secure)
             || (lower.starts_with("__host-") && !(secure && host_only && path == "/"));
@@ -193,12 +197,23 @@ impl Jar {
 }
 
 impl Cookies {
-    fn keep(&mut self, domain: &str, mut cookie: Cookie, options: &CookieOptions, now: u64) {
+    fn keep(
+        &mut self,
+        domain: &str,
+        mut cookie: Cookie,
+        from_https: bool,
+        options: &CookieOptions,
+        now: u64,
+    ) {
         let of_domain = self.domains.entry(domain.to_owned()).or_default();
         let same = |known: &Cookie| {
             known.name == cookie.name && known.path == cookie.path && known.host_only == cookie.host_only
         };
         if let Some(place) = of_domain.iter().position(same) {
+            // Whoever sits on the line of a plain connection must not put another in the place of a secure one.
+            if of_domain[place].secure && !from_https {
+                return;
+            }
             // A cookie that is set again keeps its age.
             let known = of_domain.remove(place);
             self.ages.remove(&known.age);

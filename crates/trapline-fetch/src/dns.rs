@@ -6,6 +6,7 @@
 mod chain;
 mod memory;
 mod overrides;
+mod turns;
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -20,12 +21,12 @@ use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::net::{DnsError, NetError, NoRecords};
 use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::proto::rr::{Name, RecordType};
-use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use self::chain::{Chain, follow};
 use self::memory::{Memory, Remembered};
 pub use self::overrides::{Override, OverrideError};
+use self::turns::Turns;
 use crate::deadline::after;
 use crate::dial_error::{DialError, DialErrorKind};
 use crate::host_pattern::plain_name;
@@ -49,7 +50,7 @@ pub struct DnsOptions {
     pub timeout: Duration,
     /// How long addresses of one kind wait for those of the other. Defaults to 300 ms.
     pub second_family_wait: Duration,
-    /// How many names are looked up at once; more wait. Defaults to 64.
+    /// How many names are looked up at once, a quarter of them of one registrable domain; more wait. Defaults to 64.
     pub lookups_max: usize,
     /// How many names are remembered. Defaults to 65,536.
     pub names_max: u64,
@@ -112,7 +113,7 @@ pub(crate) struct Dns {
     /// An error if the system's configuration cannot be read; overrides work all the same.
     resolver: Result<TokioResolver, String>,
     memory: Memory<Answer>,
-    lookups: Semaphore,
+    turns: Turns,
 }
 
 /// What the name servers said of one kind of address.
@@ -129,8 +130,8 @@ impl Dns {
         let resolver = resolver(&options)
             .map_err(|error| format!("the system's name servers are unknown ({error}); set name_servers"));
         let memory = Memory::new(options.names_max);
-        let lookups = Semaphore::new(options.lookups_max.clamp(1, Semaphore::MAX_PERMITS));
-        Self { options, resolver, memory, lookups }
+        let turns = Turns::new(options.lookups_max);
+        Self { options, resolver, memory, turns }
     }
 
     /// Where a host name and port lead, in the order in which the addresses should be tried.
@@ -145,7 +146,7 @@ impl Dns {
 
     /// Asks the name servers, and says how long the answer is to be remembered.
     async fn ask(&self, name: &str) -> Remembered<Answer> {
-        let _turn = self.lookups.acquire().await;
+        let _turn = self.turns.take(name).await;
         let options = &self.options;
         let heard = match timeout(options.timeout, self.ask_both(name)).await {
             Ok(heard) => heard,

@@ -16,6 +16,7 @@ use crate::fetch_error::{FetchError, FetchErrorKind};
 use crate::fetched::{Oddity, RawResponse, Truncated};
 use crate::head::{Headers, written_head};
 use crate::options::Limits;
+use crate::tap::HeadOnTape;
 use crate::vigil::Vigil;
 
 /// Bodies are decoded in pieces of this size, so that one that becomes much larger is noticed soon.
@@ -55,19 +56,17 @@ pub(crate) struct Terms<'t> {
 /// Sends a request and waits for the response head.
 pub(crate) async fn send(
     connection: &mut Connection,
-    mut request: Request<Outgoing>,
+    request: Request<Outgoing>,
     terms: &Terms<'_>,
     vigil: &mut Vigil,
 ) -> Result<Head, FetchError> {
     let limits = terms.limits;
     let sent = Instant::now();
     let until = terms.end.min(sent + limits.first_byte_timeout);
-    let tape = connection.tape().clone();
     let response = match connection {
         Connection::H1(h1) => {
-            tape.begin(limits.header_bytes_max, limits.informational_max, terms.keep_raw);
-            let counted = tape.clone();
-            hyper::ext::on_informational(&mut request, move |_| counted.note_informational());
+            let raw_bytes_max = terms.keep_raw.then_some(limits.raw_bytes_max);
+            h1.tape.begin(limits.header_bytes_max, limits.informational_max, raw_bytes_max);
             let response = h1.sender.send_request(request);
             vigil.wait(until, connection.drive(response)).await
         }
@@ -92,7 +91,7 @@ pub(crate) async fn send(
         return Err(FetchError::new(FetchErrorKind::Upgrade, "status 101 to a request without Upgrade"));
     }
     match connection.facts().protocol {
-        Protocol::H1 => head_of_h1(connection, response, sent, terms),
+        Protocol::H1 => head_of_h1(connection, response, sent, limits),
         Protocol::H2 => head_of_h2(connection, response, sent, limits),
     }
 }
@@ -101,19 +100,15 @@ fn head_of_h1(
     connection: &Connection,
     response: Response<Incoming>,
     sent: Instant,
-    terms: &Terms<'_>,
+    limits: &Limits,
 ) -> Result<Head, FetchError> {
-    let (limits, tape) = (terms.limits, connection.tape());
-    let Some(place) = tape.head_place() else {
+    let Some(HeadOnTape { raw, header_bytes, informational, first_byte }) = connection.tape().head() else {
         let detail = format!("the head of the response is longer than {} bytes", limits.header_bytes_max);
         return Err(FetchError::new(FetchErrorKind::HeaderBytes, detail));
     };
-    let informational = tape.informational();
     if informational > limits.informational_max {
         return Err(too_many_informational(limits));
     }
-    let raw_max = terms.keep_raw.then_some(limits.raw_bytes_max);
-    let raw = tape.head_ended(place.end, raw_max).slice_from(place.start);
     let headers = Headers::of_head(&raw);
     let mut oddities = Vec::new();
     let lengths = headers.all("content-length").count();
@@ -129,10 +124,8 @@ fn head_of_h1(
     Ok(Head {
         status: response.status().as_u16(),
         headers,
-        header_bytes: place.end as u64,
-        first_byte: tape
-            .first_byte()
-            .map_or_else(|| sent.elapsed(), |first| first.saturating_duration_since(sent)),
+        header_bytes,
+        first_byte: first_byte.map_or_else(|| sent.elapsed(), |first| first.saturating_duration_since(sent)),
         oddities,
         raw,
         body: response.into_body(),
@@ -151,22 +144,12 @@ fn head_of_h2(
         return Err(FetchError::new(FetchErrorKind::HeaderCount, detail));
     }
     let status = response.status().as_u16();
-    let headers = Headers::of_map(response.headers());
-    let raw = written_head(status, &headers);
+    let raw = written_head(status, response.headers());
+    let headers = Headers::of_head(&raw);
     connection.tape().useful(raw.len() as u64);
     let header_bytes = raw.len() as u64;
     let body = response.into_body();
     Ok(Head { status, headers, header_bytes, first_byte, oddities: Vec::new(), raw, body })
-}
-
-trait SliceFrom {
-    fn slice_from(self, start: usize) -> Self;
-}
-
-impl SliceFrom for Bytes {
-    fn slice_from(self, start: usize) -> Self {
-        self.slice(start.min(self.len())..)
-    }
 }
 
 /// Reads the body of a response.
@@ -267,7 +250,8 @@ pub(crate) async fn read_body(
         },
         None => {
             let (kept, complete) = tape.end();
-            let body = kept.slice_from(usize::try_from(head.header_bytes).unwrap_or(usize::MAX));
+            let head_bytes = usize::try_from(head.header_bytes).unwrap_or(usize::MAX);
+            let body = kept.slice(head_bytes.min(kept.len())..);
             RawResponse { head: head.raw.clone(), body, complete, exact: true }
         }
     });

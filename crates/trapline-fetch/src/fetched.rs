@@ -50,7 +50,7 @@ pub struct Fetched {
     pub tls: Option<TlsFacts>,
     /// The connection had carried another request before.
     pub reused: bool,
-    /// A connection from the pool was dead, so that the request was sent again on a new one.
+    /// A connection from the pool, or one that waited for its address's turn, was dead, so that the request was sent again on a new one.
     pub retried: bool,
     /// How many redirects were followed. Only for `robots.txt`.
     pub hops: u32,

@@ -3,10 +3,12 @@
 //! It follows no redirects and knows no robots: who fetches decides both. It waits no longer than its limits say, and
 //! whatever a server does, its answer is a value.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use percent_encoding::{CONTROLS, percent_encode};
 use tokio::time::timeout_at;
 use trapline_core::parse_url;
 use url::{Host, Url};
@@ -27,6 +29,9 @@ use crate::pool::Pool;
 use crate::request::FetchRequest;
 use crate::tls::Offer;
 use crate::vigil::Vigil;
+
+/// A connection on which nothing was asked for so long may be dead without anybody knowing.
+const STOOD_LONG: Duration = Duration::from_secs(1);
 
 /// Fetches. Clones share everything: connections, cookies, pace.
 ///
@@ -91,6 +96,7 @@ impl Fetcher {
         fetched: &mut Fetched,
     ) -> Result<(), FetchError> {
         let inner = &*self.0;
+        Stationery::check(request)?;
         let mut destination = Destination::of_url(&request.url)?;
         let origin = Origin::of(&request.url)
             .ok_or_else(|| FetchError::new(FetchErrorKind::RequestRefused, "the URL has no origin"))?;
@@ -112,6 +118,7 @@ impl Fetcher {
             bandwidth: inner.bandwidth.as_ref(),
         };
         let mut fresh_only = false;
+        let mut turn = None;
         loop {
             let pooled = if fresh_only { None } else { inner.pool.take(origin_name).await };
             fetched.reused = pooled.is_some();
@@ -132,29 +139,27 @@ impl Fetcher {
             fetched.address = Some(facts.address);
             fetched.protocol = Some(facts.protocol);
             fetched.tls.clone_from(&facts.tls);
-            let turn = match &inner.address_pace {
-                None => None,
-                Some(pace) => {
-                    let asked = Instant::now();
-                    let turn = pace.turn(facts.target.ip()).await;
-                    let waited = asked.elapsed();
-                    fetched.times.waited += waited;
-                    terms.end += waited;
-                    let busy = |_| {
-                        FetchError::new(
-                            FetchErrorKind::AddressBusy,
-                            format!("{} has too many requests waiting", facts.target.ip()),
-                        )
-                    };
-                    Some(turn.map_err(busy)?)
-                }
-            };
+            if let Some(pace) = inner.address_pace.as_ref().filter(|_| turn.is_none()) {
+                let asked = Instant::now();
+                let taken = pace.turn(facts.target.ip()).await;
+                let waited = asked.elapsed();
+                fetched.times.waited += waited;
+                terms.end += waited;
+                let busy = |_| {
+                    FetchError::new(
+                        FetchErrorKind::AddressBusy,
+                        format!("{} has too many requests waiting", facts.target.ip()),
+                    )
+                };
+                turn = Some(taken.map_err(busy)?);
+            }
             let written =
                 inner.stationery.write(request, rule_number, &origin, inner.jar.as_ref(), &facts)?;
             let mut head = match exchange::send(&mut connection, written, &terms, &mut vigil).await {
                 Ok(head) => head,
                 Err(error) => {
-                    let again = fetched.reused && is_stale(&connection, &error) && request.is_idempotent();
+                    let stood = fetched.reused || fetched.times.waited >= STOOD_LONG;
+                    let again = stood && is_stale(&connection, &error) && request.is_idempotent();
                     if let Connection::H2(stream) = &connection {
                         stream.retire();
                     }
@@ -239,7 +244,8 @@ impl Inner {
         match connection {
             Connection::H1(mut connection) => {
                 if whole && fetched.oddities.is_empty() {
-                    if connection.is_fit().await {
+                    // Who takes it out of the pool looks again, so there is no need to here.
+                    if connection.seems_fit() || connection.is_fit().await {
                         self.pool.give_back(origin, connection);
                     } else if connection.strayed() {
                         fetched.oddities.push(Oddity::StrayBytes);
@@ -287,9 +293,8 @@ fn redirect(status: u16, headers: &Headers, base: &Url) -> Option<Redirect> {
     if !matches!(status, 301 | 302 | 303 | 307 | 308) {
         return None;
     }
-    let location = headers.all("location").next().map(|value| String::from_utf8_lossy(value));
-    let Some(target) = location.filter(|text| !text.is_empty()).map(|text| parse_url(&text, Some(base)))
-    else {
+    let location = headers.all("location").next().filter(|value| !value.is_empty());
+    let Some(target) = location.map(|value| parse_url(&reference(value), Some(base))) else {
         return Some(Redirect::Nowhere);
     };
     Some(match target {
@@ -297,6 +302,14 @@ fn redirect(status: u16, headers: &Headers, base: &Url) -> Option<Redirect> {
         Ok(url) => Redirect::Refused(url.scheme().to_owned()),
         Err(_) => Redirect::Nowhere,
     })
+}
+
+/// A reference in a header. What is not UTF-8 names its bytes, as in browsers: who wrote `caf\xe9` means `caf%E9`.
+fn reference(value: &[u8]) -> Cow<'_, str> {
+    match std::str::from_utf8(value) {
+        Ok(text) => Cow::Borrowed(text),
+        Err(_) => Cow::Owned(percent_encode(value, CONTROLS).to_string()),
+    }
 }
 
 /// The `charset` of a `Content-Type`.
@@ -334,6 +347,10 @@ mod tests {
         check(200, "/x", None);
         check(304, "/x", None);
         check(300, "/x", None);
+        check(302, "/caf\u{e9}", to("https://a.example/caf%C3%A9"));
+        let latin =
+            Headers::of_head(&Bytes::from_static(b"HTTP/1.1 302 X\r\nLocation: /caf\xe9?b c\r\n\r\n"));
+        assert_eq!(redirect(302, &latin, &base), to("https://a.example/caf%E9?b%20c"));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The fetcher and the cache of robots.txt as a crawl asks for them.
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method};
 use trapline_core::Timestamp;
 use trapline_crawl::ports::{Fetch, Robots, RobotsWord};
@@ -56,7 +57,7 @@ fn response(fetched: Fetched) -> Response {
         headers: fetched
             .headers
             .iter()
-            .map(|header| (header.name.to_string(), header.value.clone()))
+            .map(|header| (header.name.into_owned(), Bytes::copy_from_slice(header.value)))
             .collect(),
         body: fetched.body,
         redirect: fetched.redirect.map(|redirect| match redirect {

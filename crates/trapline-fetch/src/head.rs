@@ -3,113 +3,134 @@
 //! hyper decides what a response means and where its body ends; this only finds again, in the bytes, what hyper's map of
 //! headers has no room for. It accepts whatever hyper accepts.
 
+use std::borrow::Cow;
+use std::ops::Range;
+
 use bytes::Bytes;
 use http::HeaderMap;
+use memchr::memchr;
 
 /// Header lines, in the order in which they came.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Headers(Vec<Header>);
+pub struct Headers {
+    head: Bytes,
+    lines: Vec<Line>,
+}
+
+/// Where a name and its value lie in a head.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Line {
+    name: Range<usize>,
+    value: Range<usize>,
+}
 
 /// One header line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Header {
+pub struct Header<'h> {
     /// As it was spelled. Bytes that are not UTF-8 are replaced.
-    pub name: String,
+    pub name: Cow<'h, str>,
     /// Without the white space around it.
-    pub value: Bytes,
+    pub value: &'h [u8],
 }
 
-impl Header {
+impl<'h> Header<'h> {
     /// The value as text. Bytes that are not UTF-8 are replaced.
-    pub fn text(&self) -> std::borrow::Cow<'_, str> {
-        String::from_utf8_lossy(&self.value)
+    pub fn text(&self) -> Cow<'h, str> {
+        String::from_utf8_lossy(self.value)
     }
 }
 
 impl Headers {
     /// All lines.
-    pub fn iter(&self) -> impl Iterator<Item = &Header> {
-        self.0.iter()
+    pub fn iter(&self) -> impl Iterator<Item = Header<'_>> {
+        self.raw().map(|(name, value)| Header { name: String::from_utf8_lossy(name), value })
     }
 
     /// How many lines there are.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.lines.len()
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.lines.is_empty()
     }
 
     /// All values under a name, whatever its case.
-    pub fn all<'h>(&'h self, name: &'h str) -> impl Iterator<Item = &'h Bytes> {
-        let same = move |header: &&Header| header.name.eq_ignore_ascii_case(name);
-        self.0.iter().filter(same).map(|header| &header.value)
+    pub fn all<'h>(&'h self, name: &'h str) -> impl Iterator<Item = &'h [u8]> {
+        let same = move |(its, _): &(&[u8], _)| its.eq_ignore_ascii_case(name.as_bytes());
+        self.raw().filter(same).map(|(_, value)| value)
     }
 
     /// The first value under a name, if it is text.
     pub fn get(&self, name: &str) -> Option<&str> {
-        let header = self.0.iter().find(|header| header.name.eq_ignore_ascii_case(name))?;
-        std::str::from_utf8(&header.value).ok()
+        let (_, value) = self.raw().find(|(its, _)| its.eq_ignore_ascii_case(name.as_bytes()))?;
+        std::str::from_utf8(value).ok()
     }
 
-    /// Those of a map, whose order is nearly the one in which they came: lines of one name follow each other.
-    pub(crate) fn of_map(map: &HeaderMap) -> Self {
-        let header = |(name, value): (&http::HeaderName, &http::HeaderValue)| Header {
-            name: name.as_str().to_owned(),
-            value: Bytes::copy_from_slice(value.as_bytes()),
-        };
-        Self(map.iter().map(header).collect())
+    fn raw(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        self.lines.iter().map(|line| (&self.head[line.name.clone()], &self.head[line.value.clone()]))
     }
 
-    /// Those of a head that was read from a connection, without its informational ones.
+    /// Those of a head, without informational ones before it.
     pub(crate) fn of_head(head: &Bytes) -> Self {
-        let mut headers: Vec<Header> = Vec::with_capacity(16);
-        // A value that goes on over several lines. There may be thousands: nothing is copied once for each.
-        let mut folded = Vec::new();
-        let mut at = line_end(head, 0).1;
+        let head = unfolded(head).unwrap_or_else(|| head.clone());
+        let mut lines = Vec::with_capacity(16);
+        let mut at = line_end(&head, 0).1;
         while at < head.len() {
-            let (end, next) = line_end(head, at);
-            let line = &head[at..end];
-            if line.is_empty() {
+            let (end, next) = line_end(&head, at);
+            if end == at {
                 break;
             }
-            if matches!(line[0], b' ' | b'\t') {
-                if let Some(last) = headers.last() {
-                    let more = line.trim_ascii();
-                    if folded.is_empty() {
-                        folded.extend_from_slice(&last.value);
-                    }
-                    if !folded.is_empty() && !more.is_empty() {
-                        folded.push(b' ');
-                    }
-                    folded.extend_from_slice(more);
-                }
-            } else if let Some(colon) = line.iter().position(|byte| *byte == b':') {
-                unfold(&mut headers, &mut folded);
-                headers.push(Header {
-                    name: String::from_utf8_lossy(line[..colon].trim_ascii()).into_owned(),
-                    value: head.slice_ref(line[colon + 1..].trim_ascii()),
-                });
+            if let Some(colon) = memchr(b':', &head[at..end]) {
+                let colon = at + colon;
+                lines.push(Line { name: trimmed(&head, at..colon), value: trimmed(&head, colon + 1..end) });
             }
             at = next;
         }
-        unfold(&mut headers, &mut folded);
-        Self(headers)
+        Self { head, lines }
     }
 }
 
-/// Gives the last header the value that was found over several lines, if it was.
-fn unfold(headers: &mut [Header], folded: &mut Vec<u8>) {
-    if let Some(last) = headers.last_mut().filter(|_| !folded.is_empty()) {
-        last.value = Bytes::from(std::mem::take(folded));
+/// A range without the white space at its ends.
+fn trimmed(bytes: &[u8], range: Range<usize>) -> Range<usize> {
+    let text = &bytes[range.clone()];
+    let start = range.start + (text.len() - text.trim_ascii_start().len());
+    start..start + text.trim_ascii().len()
+}
+
+/// A head of which some values go on over several lines, as it would be with each on one. None if there are no such
+/// values.
+fn unfolded(head: &[u8]) -> Option<Bytes> {
+    let mut ends = memchr::memchr_iter(b'\n', head);
+    if !ends.any(|end| matches!(head.get(end + 1), Some(b' ' | b'\t'))) {
+        return None;
     }
+    let mut flat = Vec::with_capacity(head.len());
+    let mut at = 0;
+    while at < head.len() {
+        let (end, next) = line_end(head, at);
+        let line = &head[at..end];
+        if matches!(line.first(), Some(b' ' | b'\t')) {
+            let more = line.trim_ascii();
+            if !more.is_empty() {
+                flat.push(b' ');
+                flat.extend_from_slice(more);
+            }
+        } else {
+            if at > 0 {
+                flat.push(b'\n');
+            }
+            flat.extend_from_slice(line);
+        }
+        at = next;
+    }
+    Some(Bytes::from(flat))
 }
 
 /// Where the line that begins here ends, and where the next one begins.
 fn line_end(bytes: &[u8], from: usize) -> (usize, usize) {
-    match bytes[from..].iter().position(|byte| *byte == b'\n') {
+    match memchr(b'\n', &bytes[from..]) {
         Some(found) => {
             let end = from + found;
             let bare = if end > from && bytes[end - 1] == b'\r' { end - 1 } else { end };
@@ -119,42 +140,64 @@ fn line_end(bytes: &[u8], from: usize) -> (usize, usize) {
     }
 }
 
-/// Where the heads of a response lie in what came: the informational ones, then the final one.
+/// Where the final head of a response lies in what came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct HeadPlace {
-    /// Where the final one begins.
+    /// Where it begins, behind the informational ones.
     pub(crate) start: usize,
     /// Where the body begins.
     pub(crate) end: usize,
 }
 
-/// Finds the final head. `None` if it is not complete, which hyper would have told before.
-pub(crate) fn find_head(bytes: &[u8]) -> Option<HeadPlace> {
-    let mut start = 0;
-    loop {
-        // Empty lines before a head do not count.
-        while matches!(bytes.get(start), Some(b'\r' | b'\n')) {
-            start += 1;
-        }
-        let end = head_end(bytes, start)?;
-        if !is_informational(&bytes[start..end]) {
-            return Some(HeadPlace { start, end });
-        }
-        start = end;
-    }
+/// The search for the final head in what came so far. It goes on where it stopped, since a head may come byte by byte.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct HeadSearch {
+    /// Where the head under way begins.
+    start: usize,
+    /// Where its last line begins.
+    line: usize,
+    /// Where to look on for the end of that line.
+    next: usize,
+    found: Option<HeadPlace>,
+    /// How many heads were informational.
+    pub(crate) informational: u32,
 }
 
-/// The first empty line after `from`.
-fn head_end(bytes: &[u8], from: usize) -> Option<usize> {
-    let mut at = from;
-    while at < bytes.len() {
-        let (end, next) = line_end(bytes, at);
-        if end == at {
-            return Some(next);
+impl HeadSearch {
+    /// Looks at what came so far: all that it was given before, and more. `None` as long as the head is not complete.
+    pub(crate) fn go_on(&mut self, bytes: &[u8]) -> Option<HeadPlace> {
+        while self.found.is_none() {
+            let Some(newline) = memchr(b'\n', bytes.get(self.next..)?) else {
+                self.next = bytes.len();
+                return None;
+            };
+            let end = self.next + newline;
+            self.next = end + 1;
+            if matches!(bytes[self.line..end], [] | [b'\r']) {
+                self.empty_line(bytes);
+            }
+            self.line = self.next;
         }
-        at = next;
+        self.found
     }
-    None
+
+    /// Where the head lies, if it is complete.
+    pub(crate) fn found(&self) -> Option<HeadPlace> {
+        self.found
+    }
+
+    fn empty_line(&mut self, bytes: &[u8]) {
+        let end = self.next;
+        if self.line == self.start {
+            // Empty lines before a head do not count.
+            self.start = end;
+        } else if is_informational(&bytes[self.start..end]) {
+            self.informational += 1;
+            self.start = end;
+        } else {
+            self.found = Some(HeadPlace { start: self.start, end });
+        }
+    }
 }
 
 /// 1xx but for 101, which is final.
@@ -164,13 +207,14 @@ fn is_informational(head: &[u8]) -> bool {
     status.is_some_and(|status| status.starts_with(b"1") && !status.starts_with(b"101"))
 }
 
-/// A head that never was: what one of HTTP/1.1 would have been, for a response of HTTP/2.
-pub(crate) fn written_head(status: u16, headers: &Headers) -> Bytes {
+/// A head that never was: what one of HTTP/1.1 would have been, for a response of HTTP/2. The order of a map is nearly
+/// the one in which its headers came: lines of one name follow each other.
+pub(crate) fn written_head(status: u16, headers: &HeaderMap) -> Bytes {
     let mut head = format!("HTTP/2 {status}\r\n").into_bytes();
-    for header in headers.iter() {
-        head.extend_from_slice(header.name.as_bytes());
+    for (name, value) in headers {
+        head.extend_from_slice(name.as_str().as_bytes());
         head.extend_from_slice(b": ");
-        head.extend_from_slice(&header.value);
+        head.extend_from_slice(value.as_bytes());
         head.extend_from_slice(b"\r\n");
     }
     head.extend_from_slice(b"\r\n");
@@ -183,7 +227,10 @@ mod tests {
 
     fn headers(head: &str) -> Vec<(String, String)> {
         let headers = Headers::of_head(&Bytes::copy_from_slice(head.as_bytes()));
-        headers.iter().map(|header| (header.name.clone(), header.text().into_owned())).collect()
+        headers
+            .iter()
+            .map(|header| (header.name.into_owned(), String::from_utf8_lossy(header.value).into_owned()))
+            .collect()
     }
 
     #[test]
@@ -201,25 +248,46 @@ mod tests {
             headers("HTTP/1.1 200\na: 1\n  2\n\t\n 3\nb : 4\n\n").as_slice(),
             &[("a".to_owned(), "1 2 3".to_owned()), ("b".to_owned(), "4".to_owned())]
         );
+        assert_eq!(
+            headers("HTTP/1.1 200\r\n x: 1\r\nb:\r\n c: 2\r\n\r\nbody: 1\r\n d").as_slice(),
+            &[("b".to_owned(), "c: 2".to_owned())]
+        );
+    }
+
+    /// What is found at once, and byte by byte, which must be the same.
+    fn find(bytes: &str) -> (Option<HeadPlace>, u32) {
+        let (mut search, mut slow) = (HeadSearch::default(), HeadSearch::default());
+        search.go_on(bytes.as_bytes());
+        for end in 0..=bytes.len() {
+            slow.go_on(&bytes.as_bytes()[..end]);
+        }
+        assert_eq!((search.found, search.informational), (slow.found, slow.informational), "{bytes:?}");
+        (search.found, search.informational)
     }
 
     #[test]
     fn the_final_head_is_found_behind_informational_ones() {
-        let check = |bytes: &str, start: usize, end: usize| {
-            assert_eq!(find_head(bytes.as_bytes()), Some(HeadPlace { start, end }), "{bytes:?}");
+        let check = |bytes: &str, start: usize, end: usize, informational: u32| {
+            assert_eq!(find(bytes), (Some(HeadPlace { start, end }), informational), "{bytes:?}");
         };
-        check("HTTP/1.1 200 OK\r\nA: b\r\n\r\nbody", 0, 25);
-        check("HTTP/1.1 200 OK\nA: b\n\nbody\n\n", 0, 22);
-        check("HTTP/1.1 103 Early\r\nA: b\r\n\r\nHTTP/1.1 200 OK\r\n\r\n", 28, 47);
-        check("\r\nHTTP/1.1  100 \r\n\r\nHTTP/1.1 101 Up\r\n\r\n", 20, 39);
+        check("HTTP/1.1 200 OK\r\nA: b\r\n\r\nbody", 0, 25, 0);
+        check("HTTP/1.1 200 OK\nA: b\n\nbody\n\n", 0, 22, 0);
+        check("HTTP/1.1 103 Early\r\nA: b\r\n\r\nHTTP/1.1 200 OK\r\n\r\n", 28, 47, 1);
+        check("\r\nHTTP/1.1  100 \r\n\r\nHTTP/1.1 101 Up\r\n\r\n", 20, 39, 1);
+        check("HTTP/1.1 100\n\nHTTP/1.1 102\n\n\nHTTP/1.1 200 OK\n\nHTTP/1.1 100\n\n", 29, 46, 2);
+    }
+
+    #[test]
+    fn a_head_is_found_only_when_it_is_complete() {
         for incomplete in [
             "",
             "HTTP/1.1 200 OK",
             "HTTP/1.1 200 OK\r\n",
             "HTTP/1.1 200 OK\r\nA: b\r\n",
-            "HTTP/1.1 100 C\r\n\r\n",
+            "HTTP/1.1 200 OK\r\n\r",
         ] {
-            assert_eq!(find_head(incomplete.as_bytes()), None, "{incomplete:?}");
+            assert_eq!(find(incomplete), (None, 0), "{incomplete:?}");
         }
+        assert_eq!(find("HTTP/1.1 100 C\r\n\r\n"), (None, 1));
     }
 }

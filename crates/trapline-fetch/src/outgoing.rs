@@ -22,6 +22,9 @@ use crate::request::FetchRequest;
 const ACCEPT: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
 const ACCEPT_ENCODING: &str = "gzip, deflate, br, zstd";
 
+/// The longest path, with its query, that `http` has a form for.
+const PATH_BYTES_MAX: usize = u16::MAX as usize - 1;
+
 /// Headers that every request has, and what differs for some hosts.
 pub(crate) struct Stationery {
     base: HeaderMap,
@@ -78,6 +81,23 @@ impl Stationery {
         Ok(Self { base, hosts, credentials })
     }
 
+    /// Whether a request can be written at all, found out before anybody is called.
+    pub(crate) fn check(request: &FetchRequest) -> Result<(), FetchError> {
+        if request.method == Method::CONNECT {
+            return Err(refused("CONNECT is not for fetching"));
+        }
+        if let Some(own) = request.headers.keys().find(|name| is_own(name)) {
+            return Err(refused(format!("the header `{own}` is set by the fetcher itself")));
+        }
+        let path_bytes = path_and_query(&request.url).len();
+        if path_bytes > PATH_BYTES_MAX {
+            return Err(refused(format!(
+                "the URL's path has {path_bytes} bytes; {PATH_BYTES_MAX} can be sent"
+            )));
+        }
+        Ok(())
+    }
+
     /// Writes a request for a connection, by the host rule of this number.
     pub(crate) fn write(
         &self,
@@ -87,13 +107,6 @@ impl Stationery {
         jar: Option<&Jar>,
         facts: &Facts,
     ) -> Result<Request<Outgoing>, FetchError> {
-        let refused = |what: String| FetchError::new(FetchErrorKind::RequestRefused, what);
-        if request.method == Method::CONNECT {
-            return Err(refused("CONNECT is not for fetching".to_owned()));
-        }
-        if let Some(own) = request.headers.keys().find(|name| is_own(name)) {
-            return Err(refused(format!("the header `{own}` is set by the fetcher itself")));
-        }
         let mut headers = self.base.clone();
         if let Some(of_host) = rule.and_then(|rule| self.hosts.get(rule)) {
             replace(&mut headers, of_host);
@@ -149,6 +162,10 @@ impl Stationery {
         *written.headers_mut() = headers;
         Ok(written)
     }
+}
+
+fn refused(what: impl Into<String>) -> FetchError {
+    FetchError::new(FetchErrorKind::RequestRefused, what)
 }
 
 /// The part of a URL between its scheme and its path, without user info.

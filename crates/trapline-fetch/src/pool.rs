@@ -43,11 +43,13 @@ pub(crate) struct Pool {
     state: Mutex<State>,
 }
 
+/// All connections, the one that was put in first first.
+type Order = BTreeMap<u64, Arc<str>>;
+
 #[derive(Default)]
 struct State {
     origins: HashMap<Arc<str>, Waiting>,
-    /// All connections, the one that was put in first first.
-    order: BTreeMap<u64, Arc<str>>,
+    order: Order,
     next: u64,
     /// Somebody looks for connections that have waited too long.
     swept: bool,
@@ -81,7 +83,7 @@ impl Pool {
     pub(crate) async fn take(&self, origin: &str) -> Option<Connection> {
         loop {
             let mut dropped = Dropped::default();
-            let taken = self.lock().take(origin, &self.options, &mut dropped);
+            let taken = self.lock().take(origin, &self.options, Instant::now(), &mut dropped);
             drop(dropped);
             match taken? {
                 Connection::H1(mut connection) => {
@@ -96,15 +98,15 @@ impl Pool {
 
     /// Takes back a connection that is fit for another request.
     pub(crate) fn give_back(self: &Arc<Self>, origin: &Arc<str>, connection: Box<H1>) {
-        if self.options.idle_per_origin_max == 0 || connection.facts.born.elapsed() >= self.options.lifetime {
+        let now = Instant::now();
+        if self.options.idle_per_origin_max == 0 || connection.facts.age(now) >= self.options.lifetime {
             return;
         }
         let mut dropped = Dropped::default();
         let mut state = self.lock();
-        let place = state.next_place(origin);
-        let waiting = state.origins.entry(Arc::clone(origin)).or_default();
-        waiting.h1.push((place, Instant::now(), connection));
-        state.trim(origin, &self.options, &mut dropped);
+        state.put(origin, &self.options, &mut dropped, |waiting, place| {
+            waiting.h1.push((place, now, connection));
+        });
         self.sweep_from_now_on(&mut state);
         drop(state);
     }
@@ -116,9 +118,9 @@ impl Pool {
         }
         let mut dropped = Dropped::default();
         let mut state = self.lock();
-        let place = state.next_place(origin);
-        state.origins.entry(Arc::clone(origin)).or_default().h2.push((place, connection));
-        state.trim(origin, &self.options, &mut dropped);
+        state.put(origin, &self.options, &mut dropped, |waiting, place| {
+            waiting.h2.push((place, connection));
+        });
         self.sweep_from_now_on(&mut state);
         drop(state);
     }
@@ -149,85 +151,103 @@ impl Pool {
     fn sweep(&self) -> bool {
         let mut dropped = Dropped::default();
         let mut state = self.lock();
-        let origins: Vec<_> = state.origins.keys().cloned().collect();
-        for origin in origins {
-            state.expire(&origin, &self.options, &mut dropped);
-        }
+        let State { origins, order, .. } = &mut *state;
+        let now = Instant::now();
+        origins.retain(|_, waiting| {
+            waiting.expire(order, &self.options, now, &mut dropped);
+            !waiting.is_empty()
+        });
         state.swept = !state.order.is_empty();
         state.swept
     }
 }
 
-impl State {
-    fn next_place(&mut self, origin: &Arc<str>) -> u64 {
-        let place = self.next;
-        self.next += 1;
-        self.order.insert(place, Arc::clone(origin));
-        place
+impl Waiting {
+    fn is_empty(&self) -> bool {
+        self.h1.is_empty() && self.h2.is_empty()
     }
 
-    fn take(&mut self, origin: &str, options: &PoolOptions, dropped: &mut Dropped) -> Option<Connection> {
-        self.expire(origin, options, dropped);
-        let waiting = self.origins.get_mut(origin)?;
+    /// Drops connections that are dead, too old or have waited too long.
+    fn expire(&mut self, order: &mut Order, options: &PoolOptions, now: Instant, dropped: &mut Dropped) {
+        let too_long = |since: Instant| now.saturating_duration_since(since) >= options.idle_timeout;
+        let h1 = self.h1.extract_if(.., |(_, since, connection)| {
+            too_long(*since) || connection.facts.age(now) >= options.lifetime
+        });
+        dropped.h1.extend(h1.inspect(|(place, ..)| {
+            order.remove(place);
+        }));
+        let h2 = self.h2.extract_if(.., |(_, connection)| {
+            let idle = connection.streams() == 0 && too_long(connection.used());
+            !connection.is_fit() || idle || connection.facts().age(now) >= options.lifetime
+        });
+        dropped.h2.extend(h2.inspect(|(place, _)| {
+            order.remove(place);
+        }));
+    }
+
+    /// The one that has waited longest.
+    fn first(&self) -> Option<u64> {
+        let h1 = self.h1.first().map(|(place, ..)| *place);
+        h1.or_else(|| self.h2.first().map(|(place, _)| *place))
+    }
+
+    fn drop_at(&mut self, place: u64, dropped: &mut Dropped) {
+        dropped.h1.extend(self.h1.extract_if(.., |(at, ..)| *at == place));
+        dropped.h2.extend(self.h2.extract_if(.., |(at, _)| *at == place));
+    }
+}
+
+impl State {
+    fn take(
+        &mut self,
+        origin: &str,
+        options: &PoolOptions,
+        now: Instant,
+        dropped: &mut Dropped,
+    ) -> Option<Connection> {
+        let Self { origins, order, .. } = self;
+        let waiting = origins.get_mut(origin)?;
+        waiting.expire(order, options, now, dropped);
         let free =
             waiting.h2.iter().find(|(_, connection)| connection.streams() < options.streams_max.max(1));
         if let Some((_, connection)) = free {
             return Some(Connection::H2(connection.stream()));
         }
-        let (place, _, connection) = waiting.h1.pop()?;
-        self.order.remove(&place);
-        self.forget_if_empty(origin);
+        let taken = waiting.h1.pop();
+        if waiting.is_empty() {
+            origins.remove(origin);
+        }
+        let (place, _, connection) = taken?;
+        order.remove(&place);
         Some(Connection::H1(connection))
     }
 
-    /// Drops connections of an origin that are dead, too old or have waited too long.
-    fn expire(&mut self, origin: &str, options: &PoolOptions, dropped: &mut Dropped) {
-        let Self { origins, order, .. } = self;
-        let Some(waiting) = origins.get_mut(origin) else { return };
-        let too_old = |born: Instant, since: Instant| {
-            born.elapsed() >= options.lifetime || since.elapsed() >= options.idle_timeout
-        };
-        for old in waiting.h1.extract_if(.., |(_, since, connection)| too_old(connection.facts.born, *since))
+    /// Puts something in for an origin, and drops what is then too much.
+    fn put(
+        &mut self,
+        origin: &Arc<str>,
+        options: &PoolOptions,
+        dropped: &mut Dropped,
+        put: impl FnOnce(&mut Waiting, u64),
+    ) {
+        let place = self.next;
+        self.next += 1;
+        self.order.insert(place, Arc::clone(origin));
+        let waiting = self.origins.entry(Arc::clone(origin)).or_default();
+        put(waiting, place);
+        if waiting.h1.len() + waiting.h2.len() > options.idle_per_origin_max
+            && let Some(first) = waiting.first()
         {
-            order.remove(&old.0);
-            dropped.h1.push(old);
-        }
-        for old in waiting.h2.extract_if(.., |(_, connection)| {
-            let idle = connection.streams() == 0 && connection.used().elapsed() >= options.idle_timeout;
-            !connection.is_fit() || idle || connection.facts().born.elapsed() >= options.lifetime
-        }) {
-            order.remove(&old.0);
-            dropped.h2.push(old);
-        }
-        self.forget_if_empty(origin);
-    }
-
-    /// Keeps to the bounds after something was put in for an origin.
-    fn trim(&mut self, origin: &str, options: &PoolOptions, dropped: &mut Dropped) {
-        if let Some(waiting) = self.origins.get_mut(origin)
-            && waiting.h1.len() + waiting.h2.len() > options.idle_per_origin_max
-        {
-            let place = if waiting.h1.is_empty() { waiting.h2[0].0 } else { waiting.h1[0].0 };
-            self.drop_at(place, dropped);
+            waiting.drop_at(first, dropped);
+            self.order.remove(&first);
         }
         while self.order.len() > options.idle_max {
-            let Some((&place, _)) = self.order.first_key_value() else { break };
-            self.drop_at(place, dropped);
-        }
-    }
-
-    fn drop_at(&mut self, place: u64, dropped: &mut Dropped) {
-        let Some(origin) = self.order.remove(&place) else { return };
-        if let Some(waiting) = self.origins.get_mut(&origin) {
-            dropped.h1.extend(waiting.h1.extract_if(.., |(at, ..)| *at == place));
-            dropped.h2.extend(waiting.h2.extract_if(.., |(at, _)| *at == place));
-        }
-        self.forget_if_empty(&origin);
-    }
-
-    fn forget_if_empty(&mut self, origin: &str) {
-        if self.origins.get(origin).is_some_and(|waiting| waiting.h1.is_empty() && waiting.h2.is_empty()) {
-            self.origins.remove(origin);
+            let Some((place, origin)) = self.order.pop_first() else { break };
+            let Some(waiting) = self.origins.get_mut(&origin) else { continue };
+            waiting.drop_at(place, dropped);
+            if waiting.is_empty() {
+                self.origins.remove(&origin);
+            }
         }
     }
 }

@@ -188,7 +188,7 @@ impl RobotsCache {
             return (Arc::new(file), RobotsSource::Memory);
         };
         let authority = Arc::clone(origin.name());
-        let host = inner.lock().host(&authority);
+        let host = inner.lock().host(&authority, &inner.options);
         if let Some(file) = host.at(now) {
             return (file, RobotsSource::Memory);
         }
@@ -268,7 +268,7 @@ impl Inner {
 }
 
 impl Memory {
-    fn host(&mut self, authority: &Arc<str>) -> Arc<HostEntry> {
+    fn host(&mut self, authority: &Arc<str>, options: &RobotsOptions) -> Arc<HostEntry> {
         let place = self.next;
         self.next += 1;
         self.order.insert(place, Arc::clone(authority));
@@ -283,17 +283,23 @@ impl Memory {
                 self.bytes += bytes;
                 let slot = Slot { place, bytes, host: Arc::clone(&host) };
                 self.hosts.insert(Arc::clone(authority), slot);
+                // Here too, because whoever asks may give up before there is anything to weigh.
+                self.make_room(options);
                 host
             }
         }
     }
 
-    /// Notes how much a host takes, and makes room.
+    /// Notes how much a host takes.
     fn weigh(&mut self, authority: &str, bytes: usize, options: &RobotsOptions) {
         if let Some(slot) = self.hosts.get_mut(authority) {
             self.bytes = self.bytes - slot.bytes + bytes;
             slot.bytes = bytes;
         }
+        self.make_room(options);
+    }
+
+    fn make_room(&mut self, options: &RobotsOptions) {
         while self.hosts.len() > options.hosts_max.max(1) || self.bytes > options.memory_bytes_max {
             let Some((_, oldest)) = self.order.pop_first() else { break };
             if let Some(slot) = self.hosts.remove(&oldest) {

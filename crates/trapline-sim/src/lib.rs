@@ -10,6 +10,7 @@
 //! decisions take.
 
 mod crawl;
+mod crawl_simulation;
 mod ending;
 mod faults;
 mod host;
@@ -22,10 +23,12 @@ mod simulation;
 mod stores;
 mod summary;
 mod trap;
+mod virtual_world;
 mod walk;
 mod web;
 
 pub use crawl::{CrawlPlan, crawl};
+pub use crawl_simulation::{CrawlRun, simulate_crawl};
 pub use ending::{Ending, Endings};
 pub use faults::{Faults, Trouble};
 pub use host::Host;
@@ -36,5 +39,6 @@ pub use random::Random;
 pub use simulation::{Failure, Find, Run, SeedRange, SimPlan, Tally, check_seed, run_seeds, simulate};
 pub use stores::{MemoryStores, Opened, Stores};
 pub use summary::{CrawlSummary, HostSummary, Links};
+pub use virtual_world::VirtualWorld;
 pub use walk::{Reach, walk};
 pub use web::{Fetched, Page, Response, Web, WebSize};

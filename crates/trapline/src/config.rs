@@ -16,6 +16,7 @@ pub(crate) mod sections;
 mod shown;
 #[cfg(test)]
 mod tests;
+mod texts;
 mod value;
 
 pub(crate) use args::ConfigFlags;

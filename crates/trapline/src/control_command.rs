@@ -82,8 +82,7 @@ fn show(args: &StatusArgs) -> Result<Ended, String> {
     match runs(dir)? {
         Some(pid) => {
             let path = dir.join("status.json");
-            let text = fs::read_to_string(&path)
-                .map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+            let text = read_soon(&path)?;
             let status: Value =
                 serde_json::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))?;
             let value = |name: &str| status[name].clone();
@@ -145,6 +144,20 @@ fn show(args: &StatusArgs) -> Result<Ended, String> {
         }
     }
     out.finish().map(|()| Ended::Well)
+}
+
+/// Reads what a crawl that has just begun may not have written yet.
+fn read_soon(path: &Path) -> Result<String, String> {
+    let begun = std::time::Instant::now();
+    loop {
+        match fs::read_to_string(path) {
+            Ok(text) => return Ok(text),
+            Err(error) if begun.elapsed() > Duration::from_secs(5) => {
+                return Err(format!("cannot read {}: {error}", path.display()));
+            }
+            Err(_) => std::thread::sleep(Duration::from_millis(50)),
+        }
+    }
 }
 
 /// The process that crawls into a folder, if one does.

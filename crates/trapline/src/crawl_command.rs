@@ -22,8 +22,9 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use crate::config::{self, Flags};
+use crate::config::{self, ConfigFlags, Flags};
 use crate::ended::complain;
+use crate::log;
 
 pub(crate) use control::{Order, order};
 
@@ -63,9 +64,8 @@ pub(crate) struct CrawlArgs {
     /// A file of seeds, a line each; - for standard input. Lines that begin with # do not count.
     #[arg(long = "seeds", value_name = "FILE|-")]
     seed_files: Vec<PathBuf>,
-    /// The configuration, a TOML file; see `trapline config --defaults`.
-    #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
+    #[command(flatten)]
+    config: ConfigFlags,
     /// The folder for results and for the crawl itself [default: trapline-crawl].
     #[arg(long, short, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -138,9 +138,6 @@ pub(crate) struct CrawlArgs {
     /// No progress, only complaints and the report.
     #[arg(long, short)]
     quiet: bool,
-    /// An option of your choice, as section.key=value. Can be given several times.
-    #[arg(long, value_name = "OPTION=VALUE")]
-    set: Vec<String>,
 }
 
 impl CrawlArgs {
@@ -167,23 +164,23 @@ impl CrawlArgs {
             .switch("--embeds", "scope.embeds", self.embeds, "true")
             .switch("--no-sitemaps", "sitemaps.follow", self.no_sitemaps, "false")
             .switch("--ignore-robots", "robots.obey", self.ignore_robots, "false")
-            .set(&self.set)
     }
 }
 
 /// Crawls from seeds into a folder, with options as `--set` takes them. For other commands.
 pub(crate) fn crawl_into(folder: &Path, seeds: Vec<String>, settings: &[String]) -> Result<ExitCode, String> {
-    let args =
-        CrawlArgs { seeds, out: Some(folder.to_owned()), set: settings.to_vec(), ..CrawlArgs::default() };
-    let loaded = config::load(None, [], &args.flags()).map_err(|refused| refused.to_string())?;
+    let args = CrawlArgs { seeds, out: Some(folder.to_owned()), ..CrawlArgs::default() };
+    let flags = args.flags().set(settings);
+    let loaded = config::load(None, [], &flags).map_err(|refused| refused.to_string())?;
     run::crawl(&args, &loaded.config)
 }
 
 /// Crawls.
 pub(crate) fn run(args: &CrawlArgs) -> ExitCode {
-    let ended = config::load(args.config.as_deref(), std::env::vars_os(), &args.flags())
-        .map_err(|refused| refused.to_string())
-        .and_then(|loaded| run::crawl(args, &loaded.config));
+    let ended = args.config.load(args.flags()).map_err(|refused| refused.to_string()).and_then(|loaded| {
+        log::init(&loaded.config.log)?;
+        run::crawl(args, &loaded.config)
+    });
     match ended {
         Ok(code) => code,
         Err(message) => {

@@ -28,7 +28,7 @@ use crate::output::{Output, plain};
 #[command(after_help = "\
 Examples:
   $ trapline doctor
-  ok    files   1048576 may be open, about 1324 are needed for 200 fetches at once
+  ok    files   20000 files may be open; 200 fetches and 1024 idle connections need about 1324
   …
 
   With the configuration and the folder of a crawl, and a name to look up:

@@ -12,9 +12,11 @@ use clap::Args;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Value, json};
 use trapline_core::{Timestamp, parse_duration, parse_url};
+use trapline_extract::{Content, Head, Limits, Page};
 use trapline_fetch::{
     DecodeFault, FetchError, FetchErrorKind, FetchOptions, FetchRequest, Fetched, Fetcher, HostPattern,
-    HostRule, Network, Override, Protocol, Proxy, Redirect, RobotsCache, RobotsOptions, Truncated,
+    HostRule, Network, Override, Protocol, Proxy, Redirect, RobotsCache, RobotsOptions, RobotsStanding,
+    Truncated,
 };
 
 use crate::ended::{self, Ended, complain};
@@ -179,10 +181,14 @@ async fn fetch_one(
         let decision = file.rules.check(&parsed);
         if !decision.allowed {
             let line = decision.line.map(|line| json!({"number": line.number, "text": line.to_string()}));
+            let message = match file.standing {
+                RobotsStanding::Unreachable => "robots.txt cannot be had, so that nothing is allowed",
+                _ => "robots.txt does not allow it",
+            };
             facts.tell(&vec![
                 ("url", json!(parsed.as_str())),
                 ("error", json!("robots")),
-                ("message", json!("robots.txt does not allow it")),
+                ("message", json!(message)),
                 ("robots", json!({"standing": file.standing.as_str(), "line": line})),
             ]);
             return Ok(Ended::WithComplaints);
@@ -192,7 +198,8 @@ async fn fetch_one(
     request.headers.clone_from(headers);
     let fetched = fetcher.fetch(&request).await;
     facts.tell(&row(url, &fetched));
-    if let Some(file) = &args.body {
+    // Without a response there is nothing to put in the place of what may be there from before.
+    if let Some(file) = args.body.as_ref().filter(|_| fetched.error.is_none()) {
         write_body(file, &fetched)?;
     }
     Ok(if fetched.error.is_none() { Ended::Well } else { Ended::WithComplaints })
@@ -256,6 +263,18 @@ impl Facts {
     }
 }
 
+/// The character set of a page and who said so: for text what a crawl would read it as, for all else what the header says.
+fn charset(fetched: &Fetched) -> (Option<&str>, Option<&'static str>) {
+    if !fetched.body.is_empty() {
+        let head = Head { content_type: fetched.headers.get("content-type"), ..Head::default() };
+        let page = Page::read(&fetched.url, &head, &Limits::default(), &fetched.body);
+        if page.content != Content::Other {
+            return (Some(page.charset.name), Some(page.charset.source.name()));
+        }
+    }
+    (fetched.charset.as_deref(), fetched.charset.is_some().then_some("http"))
+}
+
 /// A result, field by field. Names and order stay as they are.
 fn row(url: &str, fetched: &Fetched) -> Row {
     let ms = |duration: Duration| json!((duration.as_secs_f64() * 1e6).round() / 1e3);
@@ -276,6 +295,7 @@ fn row(url: &str, fetched: &Fetched) -> Row {
     });
     let oddities: Vec<_> = fetched.oddities.iter().map(|oddity| oddity.as_str()).collect();
     let times = &fetched.times;
+    let (charset, charset_source) = charset(fetched);
     vec![
         ("url", json!(url)),
         ("final_url", json!(fetched.url.as_str())),
@@ -293,7 +313,8 @@ fn row(url: &str, fetched: &Fetched) -> Row {
         ("reused", json!(fetched.reused)),
         ("retried", json!(fetched.retried)),
         ("tls", json!(tls)),
-        ("charset", json!(fetched.charset)),
+        ("charset", json!(charset)),
+        ("charset_source", json!(charset_source)),
         ("header_bytes", json!(fetched.sizes.header_bytes)),
         ("encoded_bytes", json!(fetched.sizes.encoded_bytes)),
         ("decoded_bytes", json!(fetched.sizes.decoded_bytes)),

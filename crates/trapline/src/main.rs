@@ -41,7 +41,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Config(config_command::ConfigArgs),
-    Crawl(crawl_command::CrawlArgs),
+    Crawl(Box<crawl_command::CrawlArgs>),
     Demo(demo_command::DemoArgs),
     Doctor(doctor_command::DoctorArgs),
     Fetch(fetch_command::FetchArgs),

@@ -59,8 +59,8 @@ impl Rule<Prospect> for Queue {
         if self.0.by_domain {
             prospect.terms.group = registrable_domain(host).map(Arc::from);
         }
-        let exact =
-            self.0.hosts.iter().filter(|terms| terms.fits(host)).max_by_key(|terms| terms.hosts.len());
+        let fitting = self.0.hosts.iter().filter(|terms| terms.fits(host));
+        let exact = fitting.max_by_key(|terms| (!terms.hosts.starts_with('*'), terms.hosts.len()));
         if let Some(terms) = exact {
             prospect.terms = Terms {
                 delay: terms.delay,

@@ -77,7 +77,8 @@ impl Decide {
     ) -> Outcome {
         let tries = disposition.visit.lease.retries;
         if tries >= self.0.max {
-            return Outcome::Dead { reason: format!("{reason}, after {} tries", tries + 1) };
+            let between = if reason.contains(": ") { ", " } else { ": " };
+            return Outcome::Dead { reason: format!("{reason}{between}after {} tries", tries + 1) };
         }
         let wait = self.0.wait.saturating_mul(1 << tries.min(20)).min(self.0.wait_max);
         Outcome::Retry { at: at.unwrap_or(disposition.ended + wait) }

@@ -14,6 +14,7 @@ fn document() -> Url {
 fn limits() -> Limits {
     Limits {
         links_max: 20,
+        links_bytes_max: 1_000,
         reference_bytes_max: 100,
         tag_bytes_max: 150,
         attributes_max: 8,
@@ -44,6 +45,7 @@ fn page(bytes: &[u8], head: &Head<'_>, limits: &Limits) {
     bytes.chunks(sum % 7 + 1).for_each(|piece| many.feed(piece));
     assert_eq!(many.finish(), whole, "in many pieces");
     assert!(whole.links.len() <= limits.links_max);
+    assert!(whole.links.iter().map(|link| link.url.len()).sum::<usize>() <= limits.links_bytes_max);
     for link in &whole.links {
         let parsed = parse_url(&link.url, None).map(String::from);
         assert!(link.url.starts_with("file:") || parsed.as_ref() == Ok(&link.url), "{link:?} is no URL");

@@ -1,7 +1,8 @@
-//! HTML: the scanner that finds tags and text, and the reader that finds links and facts in them.
+//! HTML: the scanner that finds tags and text, the reader that goes through them, and the harvest of links and facts.
 
 mod attributes;
 mod foreign;
+mod harvest;
 mod reader;
 mod refresh;
 mod scanner;
@@ -12,5 +13,6 @@ mod visible;
 #[cfg(test)]
 mod oracle;
 
-pub(crate) use reader::{Harvest, HtmlReader};
+pub(crate) use harvest::Harvest;
+pub(crate) use reader::HtmlReader;
 pub(crate) use refresh::refresh_target;

@@ -14,6 +14,8 @@ pub(super) struct Collection<'a> {
     entries: Vec<SitemapEntry>,
     /// Those without a good address too.
     seen: usize,
+    /// Bytes of all addresses: one long address of a sitemap makes every short one in it long.
+    urls_bytes: u64,
     full: bool,
     faults: Vec<SitemapFault>,
     faults_left_off: u64,
@@ -39,6 +41,7 @@ impl<'a> Collection<'a> {
             kind: SitemapKind::Unknown,
             entries: Vec::new(),
             seen: 0,
+            urls_bytes: 0,
             full: false,
             faults: Vec::new(),
             faults_left_off: 0,
@@ -66,23 +69,31 @@ impl<'a> Collection<'a> {
 
     pub(super) fn add(&mut self, at: u64, found: &Found) {
         if self.seen >= self.limits.entries_max {
-            if !self.full {
-                self.fault(at, SitemapFaultKind::TooManyEntries);
-                self.cut();
-            }
-            self.full = true;
-            return;
+            return self.fill(at, SitemapFaultKind::TooManyEntries);
         }
         self.seen += 1;
         let (url, foreign) = match self.resolve(found) {
             Ok(url) => url,
             Err(kind) => return self.fault(at, kind),
         };
+        self.urls_bytes += url.as_str().len() as u64;
+        if self.urls_bytes > self.limits.decoded_bytes_max {
+            return self.fill(at, SitemapFaultKind::TooLong);
+        }
         let lastmod = self.read(at, &found.lastmod, date::read, SitemapFaultKind::BadDate);
         let changefreq =
             self.read(at, &found.changefreq, ChangeFrequency::read, SitemapFaultKind::BadFrequency);
         let priority = self.read(at, &found.priority, read_priority, SitemapFaultKind::BadPriority);
         self.entries.push(SitemapEntry { url, foreign, lastmod, changefreq, priority });
+    }
+
+    /// There is no room for more.
+    fn fill(&mut self, at: u64, why: SitemapFaultKind) {
+        if !self.full {
+            self.fault(at, why);
+            self.cut();
+        }
+        self.full = true;
     }
 
     fn resolve(&self, found: &Found) -> Result<(Url, bool), SitemapFaultKind> {

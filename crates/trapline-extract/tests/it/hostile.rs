@@ -64,6 +64,26 @@ fn a_million_links_are_cut_at_the_cap() {
     assert_eq!(fault(&page, FaultKind::LinksLeftOut), 999_000);
 }
 
+/// 700 KB of page would be three gigabytes of URLs.
+#[test]
+fn a_long_base_makes_no_more_of_short_links_than_the_cap() {
+    let page = |base_bytes: usize| {
+        let base = format!("<base href='/{}/'><base href=/short/>", "x".repeat(base_bytes));
+        let page = [base.as_bytes(), &b"<a href=y>".repeat(50_000)[..]].concat();
+        let mut reader = reader(&Limits::default());
+        reader.feed(&page);
+        reader.finish()
+    };
+    let long = page(60 << 10);
+    let bytes: usize = long.links.iter().map(|link| link.url.len()).sum();
+    assert!((16 << 20..=32 << 20).contains(&bytes), "{bytes} bytes");
+    assert_eq!(fault(&long, FaultKind::LinksLeftOut), 50_000 - long.links.len() as u64);
+    // One that is longer than any reference may be does not count, and neither does a later one.
+    let too_long = page(70 << 10);
+    assert_eq!((too_long.links.len(), fault(&too_long, FaultKind::LongReferences)), (50_000, 1));
+    assert_eq!(too_long.links[0].url, "https://a.example/b/y");
+}
+
 #[test]
 fn a_huge_attribute_is_cut_at_the_cap() {
     let page = [b"<a title='", &b"x".repeat(10 << 20)[..], b"' href=no><a href=yes>"].concat();

@@ -192,6 +192,17 @@ fn headers_say_things_too() {
     assert!(!page.robots.of("third").nofollow && page.robots.of("OtherBot").nofollow);
 }
 
+/// A page that asks not to be indexed does so however much else it says in the same breath.
+#[test]
+fn directives_count_as_far_as_they_are_read() {
+    let long = format!("<meta name=robots content='noindex, {}'>", "max-snippet:9, ".repeat(1000));
+    let page = read(&long);
+    assert!(page.robots.everyone.noindex);
+    assert_eq!(fault(&page, FaultKind::FactsCut), 1);
+    let prose = format!("<meta name=keywords content='{}'>", "noindex ".repeat(2000));
+    assert!(read(&prose).faults.is_empty());
+}
+
 #[test]
 fn facts_are_found() {
     let page = read(
@@ -278,6 +289,7 @@ fn what_cannot_be_resolved_is_counted() {
 #[test]
 fn caps_cut_and_say_so() {
     let limits = Limits {
+        links_bytes_max: 1 << 20,
         links_max: 2,
         reference_bytes_max: 5,
         tag_bytes_max: 60,

@@ -286,6 +286,19 @@ fn limits_cut_and_say_so() {
     }
 }
 
+/// A megabyte of entries would be a gigabyte of addresses.
+#[test]
+fn a_long_address_of_a_sitemap_makes_no_more_of_short_ones_than_the_cap() {
+    let url = format!("https://a.example/{}/", "x".repeat(20_000));
+    let text = format!("<urlset>{}</urlset>", "<url><loc>y</loc></url>".repeat(50_000));
+    let sitemap = read_from(&url, text, &SitemapLimits::default());
+    let bytes: usize = sitemap.entries.iter().map(|entry| entry.url.as_str().len()).sum();
+    assert!((40 << 20..=50 << 20).contains(&bytes), "{bytes} bytes");
+    assert!(sitemap.truncated);
+    let faults: Vec<_> = sitemap.faults.iter().map(|fault| fault.kind).collect();
+    assert_eq!(faults, [SitemapFaultKind::TooLong]);
+}
+
 fn cpu() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec as u32)

@@ -114,6 +114,17 @@ fn secure_cookies_stay_on_https() {
 }
 
 #[test]
+fn a_plain_connection_puts_nothing_in_the_place_of_a_secure_cookie() {
+    jar()
+        .set("https://a.example/", "s=1; Secure")
+        .set("http://a.example/", "s=2")
+        .set("http://a.example/", "s=; Max-Age=0")
+        .sends("https://a.example/", "s=1")
+        .set("https://a.example/", "s=3")
+        .sends("http://a.example/", "s=3");
+}
+
+#[test]
 fn cookies_end() {
     jar()
         .set("http://a.example/", "a=1; Max-Age=10")
@@ -146,11 +157,20 @@ fn the_jar_has_bounds() {
     jar.set("http://b.example/", "d=4").set("http://c.example/", "e=5");
     jar.sends("http://a.example/", "c=3").sends("http://b.example/", "d=4").sends("http://c.example/", "e=5");
     jar.set("http://c.example/", "f=1234567890").sends("http://c.example/", "e=5");
+    jar.set("http://c.example/", "f=1; Path=/1234567890").sends("http://c.example/1234567890", "e=5");
     for number in 0..1000 {
         jar.set(&format!("http://h{number}.example/"), "k=v");
     }
     assert_eq!(jar.jar.lock().ages.len(), 3);
     assert_eq!(jar.jar.lock().domains.len(), 3);
+}
+
+#[test]
+fn cookies_that_are_not_ascii_do_not_keep_others_from_being_sent() {
+    let jar = jar();
+    jar.set("http://a.example/", "a=1").set("http://a.example/", "b=\u{e9}");
+    let header = jar.jar.header_at(&parse_url("http://a.example/", None).unwrap(), NOW).unwrap();
+    assert_eq!(header.as_bytes(), "a=1; b=\u{e9}".as_bytes());
 }
 
 #[test]

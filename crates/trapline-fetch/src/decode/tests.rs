@@ -229,3 +229,26 @@ fn noise_after_a_good_beginning_does_no_harm() {
         assert!(decoded.body.len() <= 1 << 20);
     }
 }
+
+/// What looks like nothing must not take long: a mebibyte of members, frames and blocks in which there is nothing.
+#[test]
+fn empty_parts_cost_no_more_than_their_bytes() {
+    let frame = [0x28, 0xb5, 0x2f, 0xfd, 0x20, 0x00, 0x01, 0x00, 0x00];
+    let large_window = [0x28, 0xb5, 0x2f, 0xfd, 0x00, 0x68, 0x01, 0x00, 0x00];
+    let blocks = [&[0x28, 0xb5, 0x2f, 0xfd, 0x00, 0x50][..], &[0; 3].repeat(1 << 18)].concat();
+    let skipped = [0x50, 0x2a, 0x4d, 0x18, 0, 0, 0, 0];
+    for (name, coding, body) in [
+        ("gzip members", "gzip", gzip(b"").repeat((1 << 20) / 20)),
+        ("zstd frames", "zstd", frame.repeat((1 << 20) / frame.len())),
+        ("zstd frames with a window", "zstd", large_window.repeat((1 << 20) / large_window.len())),
+        ("zstd blocks", "zstd", blocks),
+        ("zstd frames to be skipped", "zstd", skipped.repeat((1 << 20) / skipped.len())),
+    ] {
+        let started = std::time::Instant::now();
+        let decoded = decode_in(coding, &body, 8 << 10);
+        let took = started.elapsed();
+        assert!(decoded.body.is_empty());
+        // A tenth of a second in truth; machines may be busy.
+        assert!(took < std::time::Duration::from_secs(5), "{name} took {took:?}");
+    }
+}

@@ -349,6 +349,39 @@ async fn no_more_names_are_looked_up_at_once_than_allowed() {
     assert!(started.elapsed() >= Duration::from_millis(450), "three rounds, not {:?}", started.elapsed());
 }
 
+/// A page with a thousand names below a domain whose name servers are silent.
+#[tokio::test]
+async fn silent_names_of_one_domain_do_not_keep_other_names_waiting() {
+    let server = Server::silent().await;
+    let names = NameServer::start(|name, _, _| {
+        if name.ends_with("silent.example.") {
+            Reply::Silence
+        } else {
+            Reply::Records(vec![leads_to(name, 60, "127.0.0.1")])
+        }
+    })
+    .await;
+    let mut options = names.asked_by(open_options());
+    options.dns.lookups_max = 8;
+    let dialer = Dialer::new(options).unwrap();
+    let silent: Vec<_> =
+        (0..100).map(|number| destination(&format!("http://n{number}.silent.example/"))).collect();
+    let crowd = join_all(silent.iter().map(|there| dialer.dial(there)));
+    let healthy = async {
+        // The crowd comes first.
+        tokio::task::yield_now().await;
+        let there = destination(&format!("http://healthy.example:{}/", server.port()));
+        dialer.dial(&there).await
+    };
+    let dialed = tokio::select! {
+        biased;
+        _ = crowd => panic!("silent names were found"),
+        dialed = healthy => dialed,
+    };
+    let times = dialed.expect("healthy.example has an address").times;
+    assert!(times.dns < Duration::from_secs(1), "{:?}", times.dns);
+}
+
 #[tokio::test]
 async fn addresses_of_one_kind_do_not_wait_for_a_name_server_that_is_silent_about_the_other() {
     let server = Server::silent().await;

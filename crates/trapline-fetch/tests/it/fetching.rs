@@ -31,9 +31,8 @@ async fn a_page_is_fetched_and_all_about_it_recorded() {
     assert_eq!(fetched.address, Some(server.address));
     assert_eq!(fetched.protocol, Some(Protocol::H1));
     assert_eq!(fetched.charset.as_deref(), Some("utf-8"));
-    let names: Vec<_> =
-        fetched.headers.iter().map(|header| (header.name.as_str(), header.text().into_owned())).collect();
-    assert_eq!(names[2..], [("X-A", "1".to_owned()), ("x-a", "2".to_owned())]);
+    let names: Vec<_> = fetched.headers.iter().map(|header| (header.name.clone(), header.text())).collect();
+    assert_eq!(names[2..], [("X-A".into(), "1".into()), ("x-a".into(), "2".into())]);
     assert_eq!((fetched.sizes.encoded_bytes, fetched.sizes.decoded_bytes), (8, 8));
     assert_eq!(fetched.sizes.header_bytes, 95);
     assert!(fetched.times.first_byte.unwrap() <= fetched.times.total);
@@ -329,8 +328,15 @@ async fn what_is_no_web_page_is_refused_before_anything_is_sent() {
     let server = healthy("x").await;
     let mut own = page(&server, "/");
     own.headers.insert(header::HOST, HeaderValue::from_static("b.example"));
-    assert_eq!(fetcher.fetch(&own).await.error_kind(), Some(FetchErrorKind::RequestRefused));
-    assert_eq!(fetcher.dialer().counts().connects, 1, "a connection was made, and nothing was sent on it");
+    let mut tunnel = page(&server, "/");
+    tunnel.method = Method::CONNECT;
+    let long = page(&server, &format!("/{}", "x".repeat(70_000)));
+    for refused in [own, tunnel, long] {
+        let error = fetcher.fetch(&refused).await.error.unwrap();
+        assert_eq!(error.kind(), FetchErrorKind::RequestRefused);
+        assert!(error.is_refusal());
+    }
+    assert_eq!(fetcher.dialer().counts().connects, 0);
 }
 
 #[tokio::test]
@@ -379,6 +385,27 @@ async fn requests_to_one_address_keep_their_distance() {
     });
     let busy = futures_util::future::join_all(all).await;
     assert!(busy.into_iter().any(|kind| kind.unwrap() == Some(FetchErrorKind::AddressBusy)));
+}
+
+/// Servers hang up on those who say nothing for a while, and who waits for its turn says nothing.
+#[tokio::test]
+async fn who_waited_for_its_turn_and_was_hung_up_on_asks_again() {
+    let server = Server::start(|mut stream| async move {
+        let patience = Duration::from_millis(300);
+        if let Ok(Ok(_)) = tokio::time::timeout(patience, read_head(&mut stream)).await {
+            let _ = stream.write_all(&ok("Connection: close\r\n", "x")).await;
+        }
+    })
+    .await;
+    let mut options = leading_to(options(), &server);
+    options.address_pace.gap_min = Duration::from_millis(1100);
+    let fetcher = Fetcher::new(options).unwrap();
+    let requests = [request("http://a.example/"), request("http://b.example/")];
+    let fetched = futures_util::future::join_all(requests.iter().map(|request| fetcher.fetch(request))).await;
+    for fetched in &fetched {
+        assert_eq!(fetched.status, Some(200), "{:?}", fetched.error);
+    }
+    assert!(fetched[1].retried && fetched[1].times.waited < Duration::from_secs(2), "{:?}", fetched[1].times);
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ use tokio_rustls::server::TlsStream;
 use trapline_fetch::Fetcher;
 
 use crate::door::Server;
-use crate::hostile::{neighbour, outcome};
+use crate::hostile::{assert_unharmed, neighbour, outcome};
 use crate::web::{Certificate, encrypted, healthy, leading_to, options, request};
 
 /// A well-behaved server of HTTP/2.
@@ -33,6 +33,9 @@ pub(crate) async fn h2_server(
     })
     .await
 }
+
+/// No flood gets that far.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 const DATA: u8 = 0;
 const HEADERS: u8 = 1;
@@ -74,15 +77,15 @@ fn header(name: &str, bytes: usize) -> Vec<u8> {
 }
 
 /// What a server does once it has seen a request.
-struct Flood {
-    name: &'static str,
+pub(crate) struct Flood {
+    pub(crate) name: &'static str,
     once: Vec<u8>,
     again_and_again: Vec<u8>,
     /// One of these is what comes of it.
     expected: &'static [&'static str],
 }
 
-fn floods() -> Vec<Flood> {
+pub(crate) fn floods() -> Vec<Flood> {
     let flood = |name, once: Vec<u8>, again_and_again: Vec<u8>, expected| Flood {
         name,
         once,
@@ -94,29 +97,14 @@ fn floods() -> Vec<Flood> {
     vec![
         flood("silence", nothing(), nothing(), &["first_byte_timeout"]),
         flood("silence after the head", head.clone(), nothing(), &["200 truncated=idle_time"]),
-        flood(
-            "pings",
-            nothing(),
-            frame(PING, 0, 0, &[0; 8]),
-            &["h2_flood", "h2_protocol", "first_byte_timeout", "reset"],
-        ),
-        flood(
-            "settings",
-            nothing(),
-            frame(SETTINGS, 0, 0, &[0, 3, 0, 0, 0, 9]),
-            &["h2_flood", "h2_protocol", "first_byte_timeout", "reset"],
-        ),
-        flood(
-            "empty data",
-            head.clone(),
-            frame(DATA, 0, 1, b""),
-            &["200 truncated=stream", "200 truncated=idle_time"],
-        ),
+        flood("pings", nothing(), frame(PING, 0, 0, &[0; 8]), &["h2_flood"]),
+        flood("settings", nothing(), frame(SETTINGS, 0, 0, &[0, 3, 0, 0, 0, 9]), &["h2_flood"]),
+        flood("empty data", head.clone(), frame(DATA, 0, 1, b""), &["200 truncated=stream"]),
         flood(
             "data that is all padding",
             head.clone(),
             frame(DATA, 8, 1, &[255; 256]),
-            &["200 truncated=stream", "200 truncated=idle_time"],
+            &["200 truncated=stream"],
         ),
         flood(
             "a body without end",
@@ -128,13 +116,13 @@ fn floods() -> Vec<Flood> {
             "continuations",
             frame(HEADERS, 0, 1, STATUS_200),
             frame(CONTINUATION, 0, 1, &header("x-a", 1000)),
-            &["h2_protocol", "h2_flood"],
+            &["h2_protocol"],
         ),
         flood(
             "empty continuations",
             frame(HEADERS, 0, 1, STATUS_200),
             frame(CONTINUATION, 0, 1, b""),
-            &["h2_protocol", "h2_flood"],
+            &["h2_protocol"],
         ),
         flood(
             "a head that is too long",
@@ -153,12 +141,7 @@ fn floods() -> Vec<Flood> {
             frame(HEADERS, END_HEADERS, 1, &header("x-a", 1000)),
             &["200 truncated=stream"],
         ),
-        flood(
-            "informational heads",
-            nothing(),
-            frame(HEADERS, END_HEADERS, 1, STATUS_100),
-            &["h2_flood", "h2_protocol", "first_byte_timeout"],
-        ),
+        flood("informational heads", nothing(), frame(HEADERS, END_HEADERS, 1, STATUS_100), &["h2_flood"]),
         flood("a reset", frame(RST_STREAM, 0, 1, &[0, 0, 0, 2]), nothing(), &["h2_protocol"]),
         flood("a refusal", frame(RST_STREAM, 0, 1, &[0, 0, 0, 7]), nothing(), &["h2_refused"]),
         flood("resets", nothing(), frame(RST_STREAM, 0, 1, &[0, 0, 0, 8]), &["h2_protocol"]),
@@ -168,12 +151,7 @@ fn floods() -> Vec<Flood> {
             nothing(),
             &["200 truncated=stream"],
         ),
-        flood(
-            "window updates",
-            nothing(),
-            frame(WINDOW_UPDATE, 0, 0, &[0, 0, 0, 1]),
-            &["h2_flood", "h2_protocol", "first_byte_timeout", "reset"],
-        ),
+        flood("window updates", nothing(), frame(WINDOW_UPDATE, 0, 0, &[0, 0, 0, 1]), &["h2_flood"]),
         flood(
             "a window beyond all",
             frame(WINDOW_UPDATE, 0, 0, &[0x7f, 0xff, 0xff, 0xff]),
@@ -186,7 +164,7 @@ fn floods() -> Vec<Flood> {
             nothing(),
             &["h2_protocol"],
         ),
-        flood("goodbye", frame(GOAWAY, 0, 0, &[0; 8]), nothing(), &["closed", "h2_refused", "h2_protocol"]),
+        flood("goodbye", frame(GOAWAY, 0, 0, &[0; 8]), nothing(), &["closed"]),
         flood("no frames", b"HTTP/1.1 400 Bad Request\r\n\r\n".repeat(99), nothing(), &["h2_protocol"]),
         flood(
             "a head without status",
@@ -221,6 +199,25 @@ async fn play(mut stream: TlsStream<TcpStream>, flood: &Flood) -> std::io::Resul
     futures_util::future::try_join(reader, writer).await.map(|_: ((), ())| ())
 }
 
+impl Flood {
+    /// Whether it goes on for as long as anybody listens.
+    pub(crate) fn is_endless(&self) -> bool {
+        !self.again_and_again.is_empty()
+    }
+
+    /// A server that does this.
+    pub(crate) async fn server(self, certificate: &Certificate) -> Server {
+        let flood = Arc::new(self);
+        encrypted(certificate, &[b"h2"], move |stream| {
+            let flood = Arc::clone(&flood);
+            async move {
+                let _ = play(stream, &flood).await;
+            }
+        })
+        .await
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_flood_of_frames_gets_far_or_harms_anybody_else() {
     let certificate = Arc::new(Certificate::new(&["a.example"]));
@@ -228,20 +225,23 @@ async fn no_flood_of_frames_gets_far_or_harms_anybody_else() {
     let healthy = Arc::new(healthy("fine").await);
     let stop = Arc::new(AtomicBool::new(false));
     let neighbour = tokio::spawn(neighbour(plain, Arc::clone(&healthy), Arc::clone(&stop)));
+    // Threads of their own: what it costs to make a flood is not what it costs to bear it.
+    let servers = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let all = floods().into_iter().map(|flood| {
         let certificate = Arc::clone(&certificate);
+        let servers = servers.handle().clone();
         tokio::spawn(async move {
-            let (name, expected) = (flood.name, flood.expected);
-            let flood = Arc::new(flood);
-            let server = encrypted(&certificate, &[b"h2"], move |stream| {
-                let flood = Arc::clone(&flood);
-                async move {
-                    let _ = play(stream, &flood).await;
-                }
-            })
-            .await;
+            let (name, expected, is_endless) = (flood.name, flood.expected, flood.is_endless());
+            let believed = certificate.believed();
+            let server = servers.spawn(async move { flood.server(&certificate).await }).await.unwrap();
             let mut options = leading_to(options(), &server);
-            options.dial.roots = certificate.believed();
+            options.dial.roots = believed;
+            if is_endless {
+                // Long enough for the caps on bytes to be what ends it, also on a busy machine.
+                options.limits.first_byte_timeout = PATIENCE;
+                options.limits.idle_timeout = PATIENCE;
+                options.limits.total_timeout = PATIENCE;
+            }
             let fetcher = Fetcher::new(options).unwrap();
             let started = Instant::now();
             let fetched = fetcher.fetch(&request("https://a.example/")).await;
@@ -254,10 +254,11 @@ async fn no_flood_of_frames_gets_far_or_harms_anybody_else() {
         if !expected.contains(&outcome.as_str()) {
             wrong.push(format!("{name}: {outcome}, not {expected:?} ({:?})", fetched.error));
         }
-        assert!(took < Duration::from_secs(8), "{name} took {took:?}");
+        assert!(took < PATIENCE, "{name} took {took:?}");
     }
     stop.store(true, Ordering::SeqCst);
-    let (rounds, longest) = neighbour.await.unwrap();
+    let times = neighbour.await.unwrap();
+    servers.shutdown_background();
     assert!(wrong.is_empty(), "{wrong:#?}");
-    assert!(rounds > 1 && longest < Duration::from_secs(2), "{rounds} rounds, the longest took {longest:?}");
+    assert_unharmed(times);
 }

@@ -278,21 +278,27 @@ fn cases() -> Vec<Case> {
     ]
 }
 
-/// Fetches from a healthy host again and again until it is told to stop. Answers how often, and the longest it took.
-pub(crate) async fn neighbour(
-    fetcher: Fetcher,
-    server: Arc<Server>,
-    stop: Arc<AtomicBool>,
-) -> (usize, Duration) {
-    let (mut rounds, mut longest) = (0, Duration::ZERO);
+/// Fetches from a healthy host again and again until it is told to stop. Answers how long each took.
+pub(crate) async fn neighbour(fetcher: Fetcher, server: Arc<Server>, stop: Arc<AtomicBool>) -> Vec<Duration> {
+    let mut times = Vec::new();
     while !stop.load(Ordering::SeqCst) {
         let fetched = fetcher.fetch(&page(&server, "/")).await;
         assert_eq!(outcome(&fetched), "200", "the healthy host: {:?}", fetched.error);
-        longest = longest.max(fetched.times.total);
-        rounds += 1;
+        times.push(fetched.times.total);
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    (rounds, longest)
+    times
+}
+
+/// The healthy host was fetched from all the time, and soon. A machine that is busy with something else may stall a few fetches.
+#[track_caller]
+pub(crate) fn assert_unharmed(mut times: Vec<Duration>) {
+    times.sort();
+    let (median, longest) = (times[times.len() / 2], times[times.len() - 1]);
+    let most = times[times.len() * 9 / 10];
+    let told = format!("{} rounds: {median:?}, nine in ten {most:?}, all {longest:?}", times.len());
+    assert!(times.len() > 10 && longest < Duration::from_secs(2), "{told}");
+    assert!(median < Duration::from_millis(50) && most < Duration::from_millis(300), "{told}");
 }
 
 #[tokio::test]
@@ -317,11 +323,13 @@ async fn limits_without_end_do_not_panic() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_hostile_server_gets_the_result_it_should_and_harms_nobody_else() {
     let fetcher = Fetcher::new(options()).unwrap();
+    // Bombs take a while to make, which is nobody's harm.
+    let cases = cases();
     let healthy = Arc::new(healthy("fine").await);
     let stop = Arc::new(AtomicBool::new(false));
     let neighbour = tokio::spawn(neighbour(fetcher.clone(), Arc::clone(&healthy), Arc::clone(&stop)));
     let limits = fetcher.options().limits;
-    let all = cases().into_iter().map(|(name, steps, expected)| {
+    let all = cases.into_iter().map(|(name, steps, expected)| {
         let fetcher = fetcher.clone();
         tokio::spawn(async move {
             let server = scripted(steps).await;
@@ -340,9 +348,9 @@ async fn every_hostile_server_gets_the_result_it_should_and_harms_nobody_else() 
         assert!(fetched.body.len() <= limits.decoded_bytes_max, "{name} has {} bytes", fetched.body.len());
     }
     stop.store(true, Ordering::SeqCst);
-    let (rounds, longest) = neighbour.await.unwrap();
+    let times = neighbour.await.unwrap();
     assert!(wrong.is_empty(), "{wrong:#?}");
-    assert!(rounds > 3 && longest < Duration::from_secs(2), "{rounds} rounds, the longest took {longest:?}");
+    assert_unharmed(times);
     assert_eq!(fetcher.idle_connections(), 1, "only the healthy connection is kept");
 }
 

@@ -292,3 +292,16 @@ async fn the_memory_of_the_cache_has_a_bound() {
     }
     assert!(cache.size().0 > 1);
 }
+
+#[tokio::test]
+async fn who_gives_up_leaves_no_more_in_memory_than_who_waits() {
+    let silent = scripted(vec![Step::Read, Step::Hold]).await;
+    let fetcher = Fetcher::new(leading_to(options(), &silent)).unwrap();
+    let few = RobotsOptions { hosts_max: 3, ..RobotsOptions::default() };
+    let cache = RobotsCache::new(fetcher, None, few);
+    for number in 0..10 {
+        let url = parse_url(&format!("http://h{number}.example/"), None).unwrap();
+        assert!(tokio::time::timeout(Duration::ZERO, cache.of(NOW, &url)).await.is_err());
+    }
+    assert_eq!(cache.size().0, 3);
+}

@@ -11,6 +11,7 @@ use trapline_frontier::{Claimed, Lease, Query, Rows, Scan};
 
 use super::act::Act;
 use super::call::Call;
+use super::inquiry::hold_against;
 use super::rig::{Answers, Rig, given, guarded, identity_of, steered};
 use crate::oracle::{Breach, Oracle, Rule};
 
@@ -37,7 +38,7 @@ impl Rig {
         }
         self.restart(true).await?;
         self.tally.cuts += 1;
-        let Err(undone) = self.ask_everything(act.at, &self.oracle).await else {
+        let Err(undone) = hold_against(self.frontier()?, act.at, &self.oracle).await else {
             return Ok(None);
         };
         match self.suppose(act.at, &call).await {
@@ -84,7 +85,7 @@ impl Rig {
             }
             _ => unreachable!("questions are not cut short"),
         };
-        self.ask_everything(at, &oracle).await?;
+        hold_against(self.frontier()?, at, &oracle).await?;
         self.oracle = oracle;
         Ok(answers)
     }

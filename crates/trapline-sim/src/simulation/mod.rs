@@ -10,6 +10,7 @@ mod agenda;
 mod call;
 mod cut;
 mod drain;
+mod inquiry;
 mod operators;
 mod replay;
 mod rig;
@@ -32,6 +33,7 @@ use agenda::{Agenda, Event};
 use rig::{Answers, Rig};
 use scene::Scene;
 
+pub(crate) use inquiry::hold_against;
 pub use replay::Find;
 pub use seeds::{Failure, SeedRange, check_seed, run_seeds};
 pub use tally::Tally;

@@ -9,12 +9,13 @@ use trapline_frontier::script::{
     CrawlVerb, Reopen, Settle, Verb, describe_crawl, describe_page, describe_queue,
 };
 use trapline_frontier::{
-    Admission, Answer, Claimed, Frontier, FrontierBuilder, Lease, LeaseId, Query, QueueReport, QueueState,
-    Refusal, Rows, Scan, Settings, Settled, Settlement, StoreError,
+    Admission, Answer, Claimed, Frontier, FrontierBuilder, Lease, LeaseId, QueueState, Refusal, Settings,
+    Settled, Settlement, StoreError,
 };
 
 use super::act::Act;
 use super::call::{Call, Reply, steer_of};
+use super::inquiry::{hold_against, queues};
 use super::tally::Tally;
 use crate::oracle::{Breach, Given, Oracle, Rule};
 use crate::panics::caught;
@@ -270,17 +271,9 @@ impl Rig {
         if keys.is_empty() {
             return Ok(keys);
         }
-        let reports = self.queues(at, Some(keys)).await?;
+        let reports = queues(self.frontier()?, at, keys).await?;
         let retired = reports.iter().filter(|report| report.state == QueueState::Retired);
         Ok(retired.map(|report| report.key.to_string()).collect())
-    }
-
-    async fn queues(&self, at: Timestamp, keys: Option<Vec<String>>) -> Result<Vec<QueueReport>, Breach> {
-        let scan = Scan::new(Query::Queues { keys, state: None });
-        match self.frontier()?.scan(at, &scan).await?.rows {
-            Rows::Queues(queues) => Ok(queues),
-            _ => Err(Breach::new(Rule::Report, "queues were asked for, other rows came")),
-        }
     }
 
     fn settlement(&self, settle: &Settle) -> Result<Option<Settlement>, Breach> {
@@ -302,36 +295,7 @@ impl Rig {
     pub(crate) fn audit(&mut self, at: Timestamp) -> Result<(), Breach> {
         self.tally.audits += 1;
         self.oracle.advance(at);
-        guarded(|| pollster::block_on(self.ask_everything(at, &self.oracle)))
-    }
-
-    /// Holds everything that can be asked against the books of an oracle.
-    pub(super) async fn ask_everything(&self, at: Timestamp, oracle: &Oracle) -> Result<(), Breach> {
-        let frontier = self.frontier()?;
-        let identities = oracle.identities();
-        match frontier.scan(at, &Scan::new(Query::UrlList(identities.clone()))).await?.rows {
-            Rows::Urls(urls) if urls.len() == identities.len() => {
-                for (identity, report) in identities.iter().zip(&urls) {
-                    oracle
-                        .check_url(*identity, report)
-                        .map_err(|breach| breach.or_shown_by(Verb::Url(oracle.url_of(*identity))))?;
-                }
-            }
-            _ => return Err(Breach::new(Rule::Report, "a list of URLs was asked for, another came")),
-        }
-        match frontier.scan(at, &Scan::new(Query::Leases)).await?.rows {
-            Rows::Leases(leases) => oracle.check_leases(&leases)?,
-            _ => return Err(Breach::new(Rule::Report, "leases were asked for, other rows came")),
-        }
-        let keys = oracle.keys();
-        let reports = self.queues(at, Some(keys.clone())).await?;
-        for key in &keys {
-            let report = reports.iter().find(|report| *report.key == **key);
-            oracle.check_queue(key, report).map_err(|breach| breach.shown_by(Verb::Queue(key.clone())))?;
-        }
-        let crawl = frontier.report(at).await?;
-        oracle.check_crawl(&crawl).map_err(|breach| breach.shown_by(Verb::Crawl(CrawlVerb::Show)))?;
-        oracle.check_stats(&frontier.stats(at).await?)
+        guarded(|| pollster::block_on(hold_against(self.frontier()?, at, &self.oracle)))
     }
 }
 

@@ -1,6 +1,7 @@
 //! What options say together, and cannot mean.
 
 use std::fmt::Display;
+use std::time::Duration;
 
 use super::layers::Loaded;
 use super::reading::{Mistake, Source};
@@ -44,7 +45,7 @@ struct Found<'l> {
 }
 
 impl Found<'_> {
-    fn order<T: PartialOrd + Value>(&mut self, least: (&str, T), most: (&str, T)) {
+    fn order(&mut self, least: (&str, Duration), most: (&str, Duration)) {
         if least.1 <= most.1 {
             return;
         }

@@ -45,7 +45,6 @@ impl FileConfig {
     }
 
     /// How robots.txt files are fetched and remembered.
-    #[allow(dead_code, reason = "for the crawl command")]
     pub(crate) fn robots_options(&self) -> RobotsOptions {
         let robots = &self.robots;
         RobotsOptions {

@@ -70,7 +70,6 @@ impl FileConfig {
     }
 
     /// What the frontier is told of the crawl.
-    #[allow(dead_code, reason = "for the crawl command")]
     pub(crate) fn settings(&self) -> Settings {
         let (crawl, pace, queue) = (&self.crawl, &self.pace, &self.queue);
         Settings {

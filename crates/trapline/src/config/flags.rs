@@ -24,7 +24,6 @@ impl Flags {
     }
 
     /// A flag that can be given several times, for an option that is a list.
-    #[allow(dead_code, reason = "for the crawl command")]
     pub(crate) fn texts<T: ToString>(mut self, name: &str, option: &str, texts: &[T]) -> Self {
         if !texts.is_empty() {
             let texts = texts.iter().map(T::to_string).collect();
@@ -34,7 +33,6 @@ impl Flags {
     }
 
     /// A flag without a text, which sets an option to something.
-    #[allow(dead_code, reason = "for the crawl command")]
     pub(crate) fn switch(self, name: &str, option: &str, given: bool, to: &str) -> Self {
         self.text(name, option, given.then_some(to))
     }

@@ -25,6 +25,12 @@ impl Inject {
         Ok(Self { folder, seen: BTreeMap::new() })
     }
 
+    /// Whether something waits there to be taken up.
+    pub(super) fn has_files(folder: &Path) -> bool {
+        let files = fs::read_dir(folder.join("inject")).into_iter().flatten().flatten();
+        files.into_iter().any(|entry| entry.path().is_file())
+    }
+
     /// Takes up the files that are complete.
     pub(super) async fn look(&mut self, handle: &CrawlHandle) {
         let mut there = BTreeMap::new();

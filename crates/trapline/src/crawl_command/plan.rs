@@ -35,7 +35,7 @@ pub(super) fn crawl_options(config: &FileConfig) -> Result<CrawlOptions, String>
             max_hops: no_limit(scope.max_hops),
             max_path_segments: no_limit(scope.max_path_segments),
             max_url_bytes: scope.max_url_bytes.in_memory(),
-            ..LimitOptions::default()
+            max_redirects: scope.max_redirects as usize,
         },
         traps: TrapOptions {
             repeated_segments: traps.repeated_segments as usize,
@@ -115,4 +115,15 @@ fn host_terms(config: &FileConfig) -> Vec<HostTerms> {
 /// By which rules two URLs are one page.
 pub(super) fn canonical(config: &FileConfig) -> Result<CanonicalRules, String> {
     config::Text::text(&config.crawl.canonical).parse().map_err(|error: ProfileError| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_of_the_configuration_are_those_of_the_crawl() {
+        let options = crawl_options(&FileConfig::default()).unwrap();
+        assert_eq!(format!("{options:#?}"), format!("{:#?}", CrawlOptions::default()));
+    }
 }

@@ -28,7 +28,7 @@ use super::world::RealWorld;
 use super::{CrawlArgs, LIMIT, STOPPED, plan};
 use crate::config::FileConfig;
 use crate::ended::complain;
-use crate::{log, moment, store_url};
+use crate::{moment, store_url};
 
 /// Crawls until the end, and says how it went.
 pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig) -> Result<ExitCode, String> {
@@ -41,7 +41,6 @@ pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig) -> Result<ExitCode, S
     if !config.robots.obey {
         complain("trapline crawl: robots.txt is IGNORED: do this on servers of your own only");
     }
-    log::init(&config.log)?;
     raise_file_limit(config);
     let folder = Folder::take(&config.output.dir)?;
     let own_store = config.crawl.store.is_none();
@@ -77,6 +76,20 @@ pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig) -> Result<ExitCode, S
         let noted = note_of(&frontier, &note).await.map_err(told)?;
         let output = ResultFiles::open(folder.path(), note, noted.as_deref(), &config.output)?;
         let stats = frontier.stats(moment::now()).await.map_err(told)?;
+
+        let nothing = command_line.is_empty() && args.seed_files.is_empty();
+        if nothing && stats.urls.iter().sum::<u64>() == 0 && !Inject::has_files(folder.path()) {
+            return Err(
+                "no seeds: name a URL to begin with, such as https://example.org/, or a file with --seeds"
+                    .to_owned(),
+            );
+        }
+        if matches!(frontier.report(moment::now()).await.map_err(told)?.state, CrawlState::Paused) {
+            let folder = folder.path().display();
+            complain(&format!(
+                "trapline crawl: this crawl is paused; `trapline resume {folder}` lets it go on"
+            ));
+        }
 
         let fetcher = Fetcher::new(fetch_options).map_err(|error| error.to_string())?;
         let world = Arc::new(RealWorld(tokio::runtime::Handle::current()));

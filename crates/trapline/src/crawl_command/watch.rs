@@ -48,7 +48,7 @@ impl Watch {
         let begun = Instant::now();
         let panel = self.panel();
         let mut gauge = self.adaptive.and_then(|_| Gauge::new());
-        let mut rates: Vec<(Instant, u64)> = vec![(begun, self.handle.tally().pages)];
+        let mut rates: Vec<(Instant, u64)> = vec![(begun, self.handle.pages())];
         let (mut last_second, mut last_line) = (begun, begun);
         loop {
             tokio::time::sleep(control::PERIOD).await;
@@ -60,7 +60,7 @@ impl Watch {
             last_second = now;
             self.inject.look(&self.handle).await;
             self.adapt(gauge.as_mut());
-            rates.push((now, self.handle.tally().pages));
+            rates.push((now, self.handle.pages()));
             rates.retain(|(at, _)| now.duration_since(*at) <= RATE_PERIOD + adapt::PERIOD);
             let Some(standing) = self.standing(begun, &rates).await else { continue };
             let status = standing.json();

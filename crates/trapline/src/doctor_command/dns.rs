@@ -75,7 +75,7 @@ fn look_up(config: &FileConfig, name: &str) -> Finding {
     };
     let told: Vec<_> = addresses.iter().map(|address| address.ip().to_string()).collect();
     let detail = format!("{name} is at {} ({:.1} ms)", told.join(", "), took.as_secs_f64() * 1e3);
-    match addresses.iter().map(|address| dialer.guard().check(*address)).collect::<Result<(), _>>() {
+    match addresses.iter().try_for_each(|address| dialer.guard().check(*address)) {
         Ok(()) => Finding::ok("dns", detail),
         Err(refusal) => {
             let detail = format!("{detail}, which would not be dialled: {refusal}");

@@ -22,9 +22,9 @@ fn trapline(arguments: &[&str], variables: &[(&str, &str)]) -> (String, String, 
 /// A folder with a configuration in it.
 fn configured(name: &str, text: &str) -> (Folder, String) {
     let folder = Folder::new(name);
-    std::fs::create_dir(&folder.path).unwrap();
+    std::fs::create_dir(&folder.path).expect("it is not there yet");
     let file = folder.path.join("crawl.toml");
-    std::fs::write(&file, text).unwrap();
+    std::fs::write(&file, text).expect("the folder can be written");
     let file = file.display().to_string();
     (folder, file)
 }

@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 use serde_json::Value;
 
 /// A server that answers requests for as long as the test runs, by their path.
-fn serve(answer: impl Fn(&str, &str) -> String + Send + Clone + 'static) -> SocketAddr {
+pub(crate) fn serve(answer: impl Fn(&str, &str) -> String + Send + Clone + 'static) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     let address = listener.local_addr().expect("it has an address");
     std::thread::spawn(move || {
@@ -33,7 +33,7 @@ fn serve(answer: impl Fn(&str, &str) -> String + Send + Clone + 'static) -> Sock
     address
 }
 
-fn ok(headers: &str, body: &str) -> String {
+pub(crate) fn ok(headers: &str, body: &str) -> String {
     format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n{headers}\r\n{body}", body.len())
 }
 
@@ -68,7 +68,7 @@ fn each_url_is_one_line_with_all_that_came_of_it() {
         (&first["url"], &first["status"], &first["error"]),
         (&page.as_str().into(), &200.into(), &Value::Null)
     );
-    assert_eq!((&first["protocol"], &first["charset"]), (&"HTTP/1.1".into(), &"utf-8".into()));
+    assert_eq!((&first["protocol"], &first["charset"]), (&"HTTP/1.1".into(), &"UTF-8".into()));
     assert_eq!((&first["address"], &first["reused"]), (&address.to_string().into(), &false.into()));
     assert_eq!((&first["encoded_bytes"], &first["decoded_bytes"]), (&5.into(), &5.into()));
     assert_eq!(first["headers"][2], serde_json::json!(["X-Twice", "1"]));
@@ -77,6 +77,37 @@ fn each_url_is_one_line_with_all_that_came_of_it() {
     assert_eq!((&second["status"], &second["reused"]), (&301.into(), &true.into()));
     assert_eq!(second["redirect"]["url"], format!("http://{address}/new"));
     assert_eq!((&lines[2]["url"], &lines[2]["error"]), (&"nonsense".into(), &"url".into()));
+}
+
+#[test]
+fn the_charset_is_the_one_that_a_page_is_read_in() {
+    let address = serve(|path, _| match path {
+        "/bom" => ok("Content-Type: text/html; charset=koi8-r\r\n", "\u{feff}<p>x"),
+        "/http" => ok("Content-Type: text/html; charset=latin1\r\n", "<meta charset=utf-8>"),
+        "/document" => ok("Content-Type: text/html\r\n", "<meta charset=shift_jis>"),
+        "/guess" => ok("Content-Type: text/html\r\n", "<p>Žluťoučký kůň úpěl ďábelské ódy"),
+        "/default" => ok("Content-Type: text/html\r\n", "<p>x"),
+        "/picture" => ok("Content-Type: image/png\r\n", "\u{1}\u{2}"),
+        "/named" => ok("Content-Type: application/x-own; charset=Own\r\n", "\u{1}\u{2}"),
+        _ => ok("Content-Type: text/html; charset=koi8-r\r\n", ""),
+    });
+    let expected = [
+        ("/bom", "UTF-8".into(), "bom".into()),
+        ("/http", "windows-1252".into(), "http".into()),
+        ("/document", "Shift_JIS".into(), "document".into()),
+        ("/guess", "UTF-8".into(), "guess".into()),
+        ("/default", "UTF-8".into(), "default".into()),
+        ("/picture", Value::Null, Value::Null),
+        ("/named", "own".into(), "http".into()),
+        ("/empty", "koi8-r".into(), "http".into()),
+    ];
+    let urls = expected.each_ref().map(|(path, ..)| format!("http://{address}{path}"));
+    let urls: Vec<_> = urls.iter().map(String::as_str).collect();
+    let lines = lines(&run(&[&urls[..], &OPEN[..]].concat()));
+    for ((path, charset, source), line) in expected.iter().zip(&lines) {
+        assert_eq!((&line["charset"], &line["charset_source"]), (charset, source), "{path}");
+    }
+    assert_eq!(lines.len(), expected.len());
 }
 
 #[test]
@@ -145,6 +176,9 @@ fn bodies_go_to_a_file_and_no_further_than_allowed() {
     let output = run(&[&page, "--body", name, "--max-bytes", "100", OPEN[0], OPEN[1]]);
     assert_eq!(lines(&output)[0]["truncated"], "decoded_bytes");
     assert_eq!(std::fs::read(&file).unwrap(), "x".repeat(100).as_bytes());
+    // Where nothing came, what was there stays.
+    assert_eq!(run(&[&page, "--body", name]).status.code(), Some(1));
+    assert_eq!(std::fs::read(&file).unwrap(), "x".repeat(100).as_bytes());
     let output = run(&[&page, &page, "--body", name, OPEN[0], OPEN[1]]);
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("--body with a file is for one URL"));
@@ -164,6 +198,9 @@ fn robots_txt_is_asked_if_wanted() {
     assert_eq!((&lines[0]["status"], &lines[1]["error"]), (&200.into(), &"robots".into()));
     assert_eq!(lines[1]["robots"]["line"]["number"], 2);
     assert!(run(&[&private, OPEN[0], OPEN[1]]).status.success());
+    assert_eq!(lines[1]["message"], "robots.txt does not allow it");
+    let refused = self::lines(&run(&[&open, "--robots"]));
+    assert_eq!(refused[0]["message"], "robots.txt cannot be had, so that nothing is allowed");
 }
 
 #[test]

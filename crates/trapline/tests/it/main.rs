@@ -2,6 +2,7 @@
 
 mod config;
 mod copying;
+mod crawl;
 mod demo;
 mod fetch;
 mod folder;

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::config::options::options;
-use crate::config::value::{Size, Text, choice};
+use crate::config::texts::{Size, choice};
+use crate::config::value::Text;
 use crate::store_url;
 
 options! {
@@ -17,11 +18,11 @@ options! {
         /// Whether the page that a seed redirects to becomes a seed itself, so that `example.org` also stands for
         /// `www.example.org` where the one leads to the other. Defaults to true.
         redirected_seeds: bool = true;
-        /// The crawl ends when so many pages were fetched. Defaults to none.
+        /// The crawl ends when so many pages were fetched, those of earlier runs among them. Defaults to none.
         max_pages: Option<u64> = None;
-        /// The crawl ends after this long, pauses included. Defaults to none.
+        /// The crawl ends after this long, counted from the beginning of the run. Defaults to none.
         max_time: Option<Duration> = None;
-        /// The crawl ends when so much was received. Defaults to none.
+        /// The crawl ends when so much was received, in earlier runs too. Defaults to none.
         max_bytes: Option<Size> = None;
         /// How many fetches may be under way at once, of all hosts together. Each takes a socket, so mind the limit on open
         /// files (`trapline doctor`). Defaults to 200.

@@ -10,7 +10,8 @@ use http::HeaderMap;
 use trapline_fetch::{Families, Network, Override, Proxy};
 
 use crate::config::options::options;
-use crate::config::value::{Size, Text, chosen, name_of};
+use crate::config::texts::{Size, chosen, name_of};
+use crate::config::value::Text;
 
 options! {
     /// How pages are fetched.

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use crate::config::options::options;
-use crate::config::value::{Text, choice};
+use crate::config::texts::choice;
+use crate::config::value::Text;
 
 options! {
     /// The log: what the program tells about its work, beside the results.

@@ -20,7 +20,7 @@ options! {
         min: Duration = Duration::ZERO;
         /// What `factor`, or `adaptive`, comes to at most. Defaults to 30s.
         max: Duration = Duration::from_secs(30);
-        /// Whether a host that answers ever more slowly is asked less often, up to `max`. Defaults to true.
+        /// Whether a host that answers ever more slowly is asked less often, up to `max`; not with a `delay` of 0. Defaults to true.
         adaptive: bool = true;
         /// A random wait up to this is added to each, so that many hosts of one server are not asked in step. Defaults to 0.
         jitter: Duration = Duration::ZERO;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::config::options::options;
-use crate::config::value::Size;
+use crate::config::texts::Size;
 
 options! {
     /// robots.txt. A host without the file allows everything; one whose file cannot be had allows nothing for a while.

@@ -5,7 +5,8 @@ use trapline_core::parse_url;
 
 use crate::config::options::{entry, options, write_entry};
 use crate::config::reading::{Given, Reading};
-use crate::config::value::{Size, Text, Value, choice};
+use crate::config::texts::{Size, choice};
+use crate::config::value::{Text, Value};
 
 options! {
     /// Which URLs belong to the crawl. First `kind` decides, then each of `rules` in turn; the last that has something to say
@@ -20,12 +21,14 @@ options! {
         rules: Vec<ScopeRule> = Vec::new();
         /// How many links a page may be away from its seed; 0 for the seeds alone. Defaults to none.
         max_depth: Option<u32> = None;
-        /// How many steps of any kind a URL may be away from its seed: links, redirects, embedded files. Defaults to none.
-        max_hops: Option<u32> = None;
-        /// How many segments a path may have; longer ones are mostly traps. Defaults to 32.
-        max_path_segments: Option<u32> = Some(32);
-        /// How long a URL may be. Defaults to 4KiB.
-        max_url_bytes: Size = Size::kib(4);
+        /// How many steps of any kind a URL may be away from its seed: links, redirects, embedded files. Defaults to 100.
+        max_hops: Option<u32> = Some(100);
+        /// How many redirects may follow one another. Defaults to 10.
+        max_redirects: u32 = 10;
+        /// How many segments a path may have; longer ones are mostly traps. Defaults to 30.
+        max_path_segments: Option<u32> = Some(30);
+        /// How long a URL may be. Defaults to 2083B.
+        max_url_bytes: Size = Size(2083);
         /// Regular expressions; a URL must match one of them, if there are any. Seeds are fetched whatever they look like.
         /// Defaults to none.
         include: Vec<Regex> = Vec::new();
@@ -126,11 +129,12 @@ impl Text for ScopePattern {
 options! {
     /// What keeps a crawl out of places without end.
     Traps {
-        /// How often one segment may stand in a path, as in `/a/b/a/b/a/b`; 0 for any number. Defaults to 3.
+        /// How often one segment, or a run of segments, may follow itself in a path, as in `/a/b/a/b/a/b`; 0 for any number.
+        /// Defaults to 3.
         repeated_segments: u32 = 3;
-        /// Whether calendars are left that go on for ever, far into the future and the past. Defaults to true.
+        /// Whether pages of calendars are left out that are far from the years in which there was a web. Defaults to true.
         calendar: bool = true;
-        /// Whether URLs are known as the same page when only a session id in them differs. Defaults to true.
+        /// Whether URLs are left out that carry a session in their path, as in `;jsessionid=`. Defaults to true.
         session_ids: bool = true;
     }
 }

@@ -1,0 +1,16 @@
+//! The integration tests of the crawl, in one binary: the real loop and the real frontier on made-up sites, in virtual time.
+#![allow(clippy::unwrap_used, reason = "made-up sites are tests too")]
+
+mod candidates;
+mod chains;
+mod crawling;
+mod failures;
+mod leases;
+mod limits;
+mod orders;
+mod pace;
+mod resuming;
+mod robots;
+mod sitemaps;
+mod sites;
+mod streams;

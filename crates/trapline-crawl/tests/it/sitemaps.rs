@@ -1,0 +1,83 @@
+//! Sitemaps: found, read, and no trap.
+
+use crate::sites::{Reply, RobotsTxt, Sites, html};
+
+fn sitemap(urls: &[&str]) -> Reply {
+    let urls: String = urls.iter().map(|url| format!("<url><loc>{url}</loc></url>")).collect();
+    html(&format!("<urlset xmlns='http://www.sitemaps.org/schemas/sitemap/0.9'>{urls}</urlset>"))
+}
+
+fn index(urls: &[&str]) -> Reply {
+    let urls: String = urls.iter().map(|url| format!("<sitemap><loc>{url}</loc></sitemap>")).collect();
+    html(&format!("<sitemapindex xmlns='http://www.sitemaps.org/schemas/sitemap/0.9'>{urls}</sitemapindex>"))
+}
+
+fn site(sitemaps: &[&'static str]) -> Sites {
+    Sites::of(&[("http://a.test/", &[])])
+        .robots("a.test", RobotsTxt { sitemaps: sitemaps.to_vec(), ..RobotsTxt::default() })
+        .with(|options| options.sitemaps = true)
+}
+
+#[test]
+fn sitemaps_that_robots_txt_names_are_read() {
+    let sites = site(&["http://cdn.test/map.xml", "http://a.test/index.xml"])
+        .put("http://cdn.test/map.xml", [sitemap(&["http://a.test/1", "http://b.test/2"])])
+        .put("http://a.test/index.xml", [index(&["http://a.test/more.xml"])])
+        .put("http://a.test/more.xml", [sitemap(&["http://a.test/3"])]);
+    sites.crawl(&["http://a.test/"]);
+    assert_eq!(
+        sites.asked_sorted(),
+        [
+            "http://a.test/",
+            "http://a.test/1",
+            "http://a.test/3",
+            "http://a.test/index.xml",
+            "http://a.test/more.xml",
+            "http://a.test/robots.txt",
+            "http://cdn.test/map.xml",
+        ]
+    );
+    let listed = sites.pages().into_iter().find(|page| page.url.ends_with("/3")).unwrap();
+    assert_eq!((listed.depth, &*listed.hops), (1, "PPM"));
+    assert_eq!(sites.skipped(), [("http://b.test/2".into(), "scope".into(), "reject the rest".into())]);
+}
+
+#[test]
+fn where_robots_txt_names_none_one_is_guessed() {
+    let sites = site(&[]).put("http://a.test/sitemap.xml", [sitemap(&["http://a.test/1"])]);
+    sites.crawl(&["http://a.test/"]);
+    assert!(sites.asked().contains(&"http://a.test/1".to_owned()), "{:?}", sites.asked());
+
+    let sites = site(&[]).with(|options| options.sitemap_guess = false);
+    sites.crawl(&["http://a.test/"]);
+    assert_eq!(sites.asked(), ["http://a.test/robots.txt", "http://a.test/"]);
+}
+
+#[test]
+fn a_guess_that_finds_nothing_costs_one_request() {
+    let sites = site(&[]);
+    sites.crawl(&["http://a.test/"]);
+    assert_eq!(
+        sites.asked_sorted(),
+        ["http://a.test/", "http://a.test/robots.txt", "http://a.test/sitemap.xml"]
+    );
+}
+
+#[test]
+fn indexes_that_name_indexes_come_to_an_end() {
+    let chain = |sites: Sites, n: usize| {
+        sites.put(&format!("http://a.test/{n}.xml"), [index(&[&format!("http://a.test/{}.xml", n + 1)])])
+    };
+    let sites = (0..20).fold(site(&["http://a.test/0.xml"]), chain);
+    sites.crawl(&["http://a.test/"]);
+    let maps = sites.asked().into_iter().filter(|url| url.ends_with(".xml")).count();
+    assert_eq!(maps, 3);
+    assert_eq!(sites.skipped()[0].1, "limits");
+}
+
+#[test]
+fn without_sitemaps_nobody_looks_for_them() {
+    let sites = site(&["http://a.test/map.xml"]).with(|options| options.sitemaps = false);
+    sites.crawl(&["http://a.test/"]);
+    assert_eq!(sites.asked(), ["http://a.test/robots.txt", "http://a.test/"]);
+}

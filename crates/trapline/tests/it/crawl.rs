@@ -1,0 +1,354 @@
+//! `trapline crawl` and what goes with it, against servers on this machine.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::fetch::{ok, serve};
+use crate::folder::Folder;
+
+/// The paths that were asked for, in order.
+type Asked = Arc<Mutex<Vec<String>>>;
+
+const HTML: &str = "Content-Type: text/html\r\n";
+
+/// A site of so many pages, each of which leads to the next two and to itself, and what was asked of it.
+fn site(pages: usize, robots: &'static str) -> (SocketAddr, Asked) {
+    let asked = Asked::default();
+    let log = Arc::clone(&asked);
+    let address = serve(move |path, _| {
+        log.lock().expect("nobody panics with it").push(path.to_owned());
+        if path == "/robots.txt" {
+            return ok("Content-Type: text/plain\r\n", robots);
+        }
+        let number =
+            if path == "/" { Some(0) } else { path.strip_prefix("/p").and_then(|n| n.parse::<usize>().ok()) };
+        match number.filter(|number| *number < pages) {
+            Some(number) => ok(
+                HTML,
+                &format!(
+                    "<title>Page {number}</title><a href=/p{}>1</a><a href=/p{}>2</a><a href=#top>3</a>\
+                     <a rel=nofollow href=/never>4</a><a href=/p1?sort=up>5</a><a href=http://other.test/>6</a>",
+                    number + 1,
+                    number + 2
+                ),
+            ),
+            None => "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n".to_owned(),
+        }
+    });
+    (address, asked)
+}
+
+fn command(address: SocketAddr, out: &Path, more: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_trapline"));
+    command
+        .arg("crawl")
+        .arg(format!("http://{address}/"))
+        .args(["--allow-network", "127.0.0.0/8", "--no-sitemaps", "--contact", "a@b.test", "--out"])
+        .arg(out)
+        .args(more)
+        .stdin(Stdio::null());
+    command
+}
+
+fn crawl(address: SocketAddr, out: &Path, more: &[&str]) -> Output {
+    command(address, out, more).output().expect("the binary was built and runs")
+}
+
+fn trapline(arguments: &[&str], dir: &Path) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_trapline"));
+    command.args(arguments).arg(dir).output().expect("the binary was built and runs")
+}
+
+fn lines(out: &Path, file: &str) -> Vec<Value> {
+    let text = fs::read_to_string(out.join(file)).unwrap_or_default();
+    text.lines().map(|line| serde_json::from_str(line).expect("a line is JSON")).collect()
+}
+
+fn paths(out: &Path) -> Vec<String> {
+    let path = |line: &Value| {
+        let url = line["url"].as_str().expect("a line has a URL").to_owned();
+        url[url[8..].find('/').expect("a path") + 8..].to_owned()
+    };
+    lines(out, "pages.jsonl").iter().map(path).collect()
+}
+
+fn error(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn a_site_is_crawled_and_told_of() {
+    let folder = Folder::new("crawl-site");
+    let (address, asked) = site(6, "User-agent: *\nDisallow: /p4\n");
+    let output = crawl(address, &folder.path, &["--delay", "0"]);
+    assert_eq!(output.status.code(), Some(0), "{}", error(&output));
+    let all: BTreeSet<String> = paths(&folder.path).into_iter().collect();
+    let expected = ["/", "/p1", "/p1?sort=up", "/p2", "/p3", "/p5", "/p6", "/p7"];
+    // Those that are not there were asked for as well.
+    let expected: BTreeSet<String> = expected
+        .map(str::to_owned)
+        .into_iter()
+        .filter(|path| path != "/p5" && path != "/p6" && path != "/p7")
+        .collect();
+    assert!(all.is_superset(&expected), "{all:?}");
+    assert!(!all.contains("/p4") && !all.contains("/never"), "{all:?}");
+    let asked = asked.lock().unwrap().clone();
+    assert_eq!(asked.iter().collect::<BTreeSet<_>>().len(), asked.len(), "each once: {asked:?}");
+    let home = &lines(&folder.path, "pages.jsonl")[0];
+    assert_eq!(home["status"], 200);
+    assert_eq!(home["title"], "Page 0");
+    assert_eq!(
+        (home["v"].as_u64(), home["depth"].as_u64(), home["outcome"].as_str()),
+        (Some(1), Some(0), Some("done"))
+    );
+    let skipped = lines(&folder.path, "skipped.jsonl");
+    let reason = |end: &str| {
+        let line = skipped.iter().find(|line| line["url"].as_str().unwrap().ends_with(end));
+        line.map(|line| {
+            (line["reason"].as_str().unwrap().to_owned(), line["detail"].as_str().unwrap().to_owned())
+        })
+    };
+    assert_eq!(reason("/p4"), Some(("robots".to_owned(), "line 2: Disallow: /p4".to_owned())));
+    assert_eq!(reason("other.test/"), Some(("scope".to_owned(), "reject the rest".to_owned())));
+    assert_eq!(reason("/never").map(|(rule, _)| rule), Some("nofollow".to_owned()));
+    let report = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(report.starts_with("Ended: all is done\n"), "{report}");
+    assert_eq!(fs::read_to_string(folder.path.join("report.txt")).unwrap(), report);
+    let json: Value =
+        serde_json::from_str(&fs::read_to_string(folder.path.join("report.json")).unwrap()).unwrap();
+    assert_eq!(json["ended"], "exhausted");
+    assert_eq!(json["pages"].as_u64(), Some(all.len() as u64));
+
+    // Once more: nothing is left to do, and nothing is asked for.
+    let before = asked.len();
+    let output = crawl(address, &folder.path, &["--delay", "0"]);
+    assert_eq!(output.status.code(), Some(0), "{}", error(&output));
+    assert_eq!(asked.len(), before);
+}
+
+#[test]
+fn processors_are_left_out_reordered_and_added_by_the_configuration() {
+    let (address, _) = site(4, "");
+    let visited = |name: &str, chains: &str| {
+        let folder = Folder::new(name);
+        fs::create_dir_all(&folder.path).unwrap();
+        let file = folder.path.join("crawl.toml");
+        fs::write(&file, format!("[chains]\n{chains}\n[pace]\ndelay = \"0\"\n")).unwrap();
+        let output = crawl(address, &folder.path, &["--config", file.to_str().unwrap()]);
+        let skipped: Vec<_> = lines(&folder.path, "skipped.jsonl")
+            .iter()
+            .map(|line| format!("{} {}", line["reason"].as_str().unwrap(), line["url"].as_str().unwrap()))
+            .collect();
+        (output.status.code(), error(&output), paths(&folder.path), skipped)
+    };
+    // As it is.
+    let (code, complaint, pages, _) = visited("chains-usual", "");
+    assert_eq!(code, Some(0), "{complaint}");
+    assert!(pages.iter().any(|path| path == "/p1?sort=up") && !pages.contains(&"/never".to_owned()));
+    // Without `nofollow`.
+    let (_, _, pages, _) = visited(
+        "chains-less",
+        "candidate = [\"scheme\", \"kinds\", \"scope\", \"limits\", \"traps\", \"patterns\", \"queue\"]",
+    );
+    assert!(pages.contains(&"/never".to_owned()), "{pages:?}");
+    // With `no_query`.
+    let more =
+        "candidate = [\"scheme\", \"kinds\", \"nofollow\", \"scope\", \"no_query\", \"limits\", \"queue\"]";
+    let (_, _, pages, skipped) = visited("chains-more", more);
+    assert!(!pages.iter().any(|path| path.contains('?')), "{pages:?}");
+    assert!(skipped.iter().any(|line| line.starts_with("no_query ")), "{skipped:?}");
+    // `nofollow` before `scope` or after it: who comes first has the say.
+    let link = |name: &str, order: &str| {
+        let (_, _, _, skipped) = visited(name, &format!("candidate = [{order}]"));
+        skipped.iter().any(|line| line.starts_with("no_query ") && line.contains("sort=up"))
+    };
+    assert!(link("chains-first", "\"no_query\", \"scope\", \"queue\""));
+    assert!(link("chains-last", "\"scope\", \"queue\", \"no_query\""));
+    // Without `extract` there are no links.
+    let (code, _, pages, _) = visited("chains-fetch", "fetch = [\"scope\", \"robots\", \"fetch\"]");
+    assert_eq!((code, pages), (Some(0), vec!["/".to_owned()]));
+    // What is not there.
+    let (code, complaint, _, _) = visited("chains-wrong", "fetch = [\"scope\", \"robot\", \"fetch\"]");
+    assert_eq!(code, Some(2));
+    assert!(
+        complaint.contains(
+            "the fetch chain has no processor `robot`; there are scope, robots, conditional, fetch, extract"
+        ),
+        "{complaint}"
+    );
+}
+
+#[test]
+fn a_killed_crawl_goes_on_where_it_was() {
+    let folder = Folder::new("crawl-kill");
+    let (address, asked) = site(120, "");
+    for kill in 0..4 {
+        let mut crawl = command(address, &folder.path, &["--delay", "2ms", "-q"]);
+        let mut crawl = crawl.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let wanted = 25 * (kill + 1);
+        let begun = Instant::now();
+        while asked.lock().unwrap().len() < wanted && begun.elapsed() < Duration::from_secs(20) {
+            std::thread::yield_now();
+        }
+        // As `kill -9` does.
+        crawl.kill().unwrap();
+        crawl.wait().unwrap();
+    }
+    let output = crawl(address, &folder.path, &["--delay", "1ms"]);
+    assert_eq!(output.status.code(), Some(0), "{}", error(&output));
+    let all = paths(&folder.path);
+    let set: BTreeSet<_> = all.iter().collect();
+    assert_eq!(set.len(), all.len(), "each visit that counts has one line");
+    // All pages, two beyond the last, and the one with a query.
+    assert_eq!(set.len(), 120 + 2 + 1, "{set:?}");
+    let asked = asked.lock().unwrap();
+    let pages = asked.iter().filter(|path| *path != "/robots.txt").count();
+    assert!(pages <= 123 + 4, "at most the one in flight is fetched twice: {pages}");
+}
+
+/// A crawl that runs, and is killed with its test.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn until(what: &str, mut happened: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !happened() {
+        assert!(begun.elapsed() < Duration::from_secs(30), "{what} did not happen");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_running_crawl_is_paused_resumed_fed_and_stopped_through_its_folder() {
+    let folder = Folder::new("crawl-control");
+    let (address, asked) = site(100_000, "");
+    let mut running = Running(
+        command(address, &folder.path, &["--delay", "5ms", "-q"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap(),
+    );
+    let asked = || asked.lock().unwrap().len();
+    until("a page", || asked() > 3);
+
+    let paused = trapline(&["pause"], &folder.path);
+    let after = asked();
+    assert_eq!(paused.status.code(), Some(0), "{}", error(&paused));
+    until("the status tells of it", || {
+        let status = trapline(&["status", "--json"], &folder.path);
+        assert_eq!(status.status.code(), Some(0), "{}", error(&status));
+        let status: Value = serde_json::from_slice(&status.stdout).expect("it is JSON");
+        status["state"] == "paused" && status["in_flight"] == 0
+    });
+    // Seeds are taken while it is paused.
+    fs::write(
+        folder.path.join("inject/more.txt"),
+        format!("# more\nhttp://{address}/extra\nftp://x.test/\n"),
+    )
+    .unwrap();
+    until("the seeds were taken up", || folder.path.join("inject/done/more.txt").exists());
+    assert_eq!(asked(), after, "nothing is asked for after the acknowledgement");
+    assert_eq!(trapline(&["resume"], &folder.path).status.code(), Some(0));
+    until("it goes on", || asked() > after + 3);
+
+    let second = crawl(address, &folder.path, &[]);
+    assert_eq!(second.status.code(), Some(2));
+    assert!(error(&second).contains("already crawls into"), "{}", error(&second));
+
+    assert_eq!(trapline(&["stop"], &folder.path).status.code(), Some(0));
+    let mut first = String::new();
+    BufReader::new(running.0.stdout.take().unwrap()).read_line(&mut first).unwrap();
+    assert_eq!(first, "Ended: stopped; run the same command again to go on\n");
+    assert_eq!(running.0.wait().unwrap().code(), Some(4));
+    let stopped = trapline(&["stop"], &folder.path);
+    assert_eq!(stopped.status.code(), Some(2));
+    assert!(error(&stopped).contains("no crawl runs in"), "{}", error(&stopped));
+    let status = trapline(&["status"], &folder.path);
+    assert!(String::from_utf8_lossy(&status.stdout).contains("not running; `trapline crawl`"));
+}
+
+#[test]
+fn limits_are_kept_to_the_page_and_can_be_raised() {
+    let folder = Folder::new("crawl-limit");
+    let (address, asked) = site(1000, "");
+    let more = ["--delay", "0", "--per-host", "8", "-q", "--max-pages"];
+    for limit in ["7", "20"] {
+        let output = crawl(address, &folder.path, &[&more[..], &[limit]].concat());
+        assert_eq!(output.status.code(), Some(3), "{}", error(&output));
+        assert_eq!(paths(&folder.path).len().to_string(), limit);
+        // And robots.txt, once.
+        assert_eq!((asked.lock().unwrap().len() - 1).to_string(), limit);
+    }
+    let budget = Folder::new("crawl-budget");
+    asked.lock().unwrap().clear();
+    let output = crawl(address, &budget.path, &["--delay", "0", "--per-host", "8", "-q", "--budget", "9"]);
+    assert_eq!(output.status.code(), Some(0), "{}", error(&output));
+    assert_eq!(asked.lock().unwrap().len(), 9 + 1);
+}
+
+#[test]
+fn bad_input_is_told_of_and_hurts_nobody() {
+    let folder = Folder::new("crawl-bad");
+    let (address, _) = site(2, "");
+    fs::create_dir_all(&folder.path).unwrap();
+    let seeds = folder.path.join("seeds.txt");
+    fs::write(&seeds, format!("# seeds\nftp://x.test/\n{address}/p1\n\n\u{1b}[31m\n")).unwrap();
+    let output = crawl(address, &folder.path, &["--delay", "0", "-q", "--seeds", seeds.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(0), "{}", error(&output));
+    assert!(
+        error(&output).contains("seeds.txt:2: `ftp:` is not fetched; write an http or https URL"),
+        "{}",
+        error(&output)
+    );
+    assert!(error(&output).contains("seeds.txt:5: this is no URL"), "{}", error(&output));
+    assert!(!error(&output).contains('\u{1b}'), "{}", error(&output));
+
+    let check = |more: &[&str], message: &str| {
+        let output = crawl(address, &folder.path, more);
+        assert_eq!(output.status.code(), Some(2), "{more:?}: {}", error(&output));
+        assert!(error(&output).contains(message), "{more:?}: {}", error(&output));
+    };
+    check(&["http://"], "`http://`: this is no URL");
+    check(&["--delay", "soon"], "--delay");
+    check(&["--scope", "planet"], "--scope");
+    check(&["--exclude", "("], "--exclude");
+    check(&["--set", "pace.dely=1s"], "did you mean `delay`?");
+    check(&["--config", "/nowhere/crawl.toml"], "cannot read the configuration");
+    check(&["--store", "disc:x"], "--store");
+    // Somebody else's results are not written over.
+    let other = Folder::new("crawl-other");
+    fs::create_dir_all(&other.path).unwrap();
+    fs::write(other.path.join("pages.jsonl"), "{}\n").unwrap();
+    let output = crawl(address, &other.path, &["--delay", "0"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(error(&output).contains("holds results of another crawl"), "{}", error(&output));
+    assert_eq!(fs::read_to_string(other.path.join("pages.jsonl")).unwrap(), "{}\n");
+    let output = crawl(address, &other.path, &["--delay", "0", "--fresh"]);
+    assert_eq!(output.status.code(), Some(0), "{}", error(&output));
+    // Nothing to begin with.
+    let empty = Folder::new("crawl-empty");
+    let output = trapline(&["crawl", "--out"], &empty.path);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(error(&output).contains("no seeds: name a URL to begin with"), "{}", error(&output));
+    // A host that is not there: all is done, and nothing worked.
+    let nobody = Folder::new("crawl-nobody");
+    let gone: SocketAddr = "127.0.0.1:9".parse().unwrap();
+    let output = crawl(gone, &nobody.path, &["--ignore-robots", "--set", "retry.max=0", "--delay", "0"]);
+    assert_eq!(output.status.code(), Some(1), "{}", error(&output));
+    assert!(error(&output).contains("robots.txt is IGNORED"), "{}", error(&output));
+}
