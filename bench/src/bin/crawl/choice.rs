@@ -17,7 +17,7 @@ pub struct Choice {
     pub hosts: u32,
     /// Requests at once. Defaults to 200.
     pub concurrency: usize,
-    /// Requests at once to one host. Defaults to 4.
+    /// Requests at once to one host. Defaults to 4, and to 1 with a delay.
     pub per_host: usize,
     /// Between two requests to a host. Defaults to 0.
     pub delay_s: f64,
@@ -38,7 +38,7 @@ impl Choice {
             pages: 100_000,
             hosts: 1_000,
             concurrency: 200,
-            per_host: 4,
+            per_host: 0,
             delay_s: 0.0,
             seconds: 40,
             robots: true,
@@ -68,6 +68,9 @@ impl Choice {
                 "--robots" if value == "on" || value == "off" => choice.robots = value == "on",
                 _ => return Err(wrong()),
             }
+        }
+        if choice.per_host == 0 {
+            choice.per_host = if choice.delay_s > 0.0 { 1 } else { 4 };
         }
         if choice.only.is_empty() {
             let ours = choice.ours.as_ref().map(|_| "ours");

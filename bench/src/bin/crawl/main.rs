@@ -67,7 +67,16 @@ fn compare(choice: &Choice) -> Result<(), String> {
     );
     println!(
         "{:8} {:>9} {:>9} {:>7} {:>7} {:>9} {:>9} {:>9} {:>12} {:>9}",
-        "", "pages", "different", "robots", "others", "wall s", "CPU s", "pages/s", "pages/CPU s", "peak MiB"
+        "",
+        "fetched",
+        "different",
+        "robots",
+        "others",
+        "wall s",
+        "CPU s",
+        "pages/s",
+        "pages/CPU s",
+        "peak MiB"
     );
     let at_most = (choice.delay_s > 0.0).then(|| Duration::from_secs(choice.seconds));
     let mut efficiency = Vec::new();
@@ -81,7 +90,7 @@ fn compare(choice: &Choice) -> Result<(), String> {
         if choice.delay_s > 0.0 {
             pace(&run, f64::from(web.hosts) / choice.delay_s);
         }
-        efficiency.push((name.as_str(), run.seen.requests as f64 / run.cpu.as_secs_f64()));
+        efficiency.push((name.as_str(), run.seen.different as f64 / run.cpu.as_secs_f64()));
     }
     verdicts(&efficiency, choice.delay_s > 0.0);
     Ok(())
@@ -89,7 +98,8 @@ fn compare(choice: &Choice) -> Result<(), String> {
 
 fn show(name: &str, run: &Run, web: Web) {
     let (wall, cpu) = (run.wall.as_secs_f64(), run.cpu.as_secs_f64());
-    let pages = run.seen.requests as f64;
+    // What was fetched twice counts once.
+    let pages = run.seen.different as f64;
     println!(
         "{name:8} {:>9} {:>9} {:>7} {:>7} {wall:>9.2} {cpu:>9.2} {:>9.0} {:>12.0} {:>9}",
         run.seen.requests,

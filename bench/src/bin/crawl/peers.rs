@@ -32,7 +32,14 @@ pub fn command(name: &str, choice: &Choice, seeds: &Path, out: &Path) -> Result<
                 "--quiet",
             ]);
             command.arg("--delay").arg(format!("{delay_ms}ms"));
-            command.args(["--allow-network", "127.0.0.0/8", "--scope", "any"]);
+            command.args([
+                "--allow-network",
+                "127.0.0.0/8",
+                "--scope",
+                "any",
+                "--contact",
+                "bench@example.org",
+            ]);
             if robots == "off" {
                 command.arg("--ignore-robots");
             }
