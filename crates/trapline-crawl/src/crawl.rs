@@ -302,7 +302,14 @@ impl Crawl {
         let skipped: Vec<_> =
             considered.iter().filter_map(|candidate| candidate.as_ref().err().cloned()).collect();
         if !skipped.is_empty() {
-            self.output.write(&[Results { page: None, skipped }]).await?;
+            // What was told counts, although there is no settlement to say so.
+            for note in self.output.write(&[Results { page: None, skipped }]).await? {
+                let note = CrawlChange::Note(note);
+                self.patiently("note results", async |frontier, now| {
+                    frontier.steer_crawl(now, note.clone()).await
+                })
+                .await?;
+            }
         }
         let answers = considered.into_iter().map(|candidate| {
             candidate.map(|_| admitted.next().unwrap_or(Admission::Refused(Refusal::Malformed)))

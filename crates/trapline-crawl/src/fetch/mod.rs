@@ -139,11 +139,14 @@ pub(crate) fn chain(
     own: Processors<Visit>,
 ) -> Result<Processors<Visit>, ChainError> {
     let options = crawl.options;
-    let pause = !options.pace.delay.is_zero() || !options.pace.min.is_zero();
+    let is_wait = |delay: &Duration| !delay.is_zero();
+    let of_hosts = options.queue.hosts.iter().filter_map(|host| host.delay.as_ref());
+    let pause = [&options.pace.delay, &options.pace.min].into_iter().chain(of_hosts).any(is_wait);
+    let crawl_delay = options.pace.crawl_delay;
     let (world, gate) = (Arc::clone(crawl.world), Arc::clone(crawl.gate));
     let mut parts: Processors<Visit> = vec![
         Arc::new(scope::Recheck::new(Arc::clone(crawl.scope), crawl.frontier.clone())),
-        Arc::new(robots::Obey { robots, world, gate: Arc::clone(&gate), pause }),
+        Arc::new(robots::Obey { robots, world, gate: Arc::clone(&gate), pause, crawl_delay }),
         Arc::new(conditional::Conditional { on: options.conditional }),
         Arc::new(get::Get { fetch, gate }),
         Arc::new(extract::Extract),

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use super::{Verdict, Visit};
 use crate::chain::{Flow, Processor};
 use crate::gate::Gate;
-use crate::ports::{Robots, World};
+use crate::ports::{Robots, RobotsWord, World};
 
 /// Disregards what robots.txt forbids.
 pub(super) struct Obey {
@@ -17,6 +17,14 @@ pub(super) struct Obey {
     pub(super) gate: Arc<Gate>,
     /// Hosts are left alone between two requests, so also after that for robots.txt.
     pub(super) pause: bool,
+    /// So are those whose robots.txt asks for it.
+    pub(super) crawl_delay: bool,
+}
+
+impl Obey {
+    fn pauses(&self, word: &RobotsWord) -> bool {
+        self.pause || (self.crawl_delay && word.crawl_delay.is_some_and(|delay| !delay.is_zero()))
+    }
 }
 
 #[async_trait]
@@ -40,7 +48,7 @@ impl Processor<Visit> for Obey {
         } else if !word.allowed {
             let detail = word.line.clone().unwrap_or_default();
             Some(Verdict::Disregard { rule: "robots", detail })
-        } else if self.pause && word.fetched >= visit.started {
+        } else if self.pauses(&word) && word.fetched >= visit.started {
             Some(Verdict::Release { asked: true })
         } else {
             None

@@ -52,6 +52,7 @@ fn crawl_delay_is_respected_as_far_as_is_wanted() {
     check(10, PaceOptions::default(), 1_000);
     check(900_000, PaceOptions::default(), 300_000);
     check(5_000, PaceOptions { crawl_delay: false, ..PaceOptions::default() }, 1_000);
+    check(5_000, PaceOptions { delay: MS(0), ..PaceOptions::default() }, 5_000);
 }
 
 #[test]

@@ -1,3 +1,5 @@
+//! What the jar keeps and sends, header by header.
+
 use bytes::Bytes;
 use trapline_core::parse_url;
 

@@ -1,3 +1,5 @@
+//! Content codings undone: whole, in pieces, broken, and made to hurt.
+
 use std::io::Write;
 
 use bytes::Bytes;

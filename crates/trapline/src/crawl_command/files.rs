@@ -49,6 +49,11 @@ struct Lines {
 }
 
 impl ResultFiles {
+    /// The note of files with nothing in them.
+    pub(super) fn first_note(key: &str) -> NoteWrite {
+        NoteWrite { key: key.to_owned(), value: Some(write_note((0, 0))), expires: None }
+    }
+
     /// Opens the files of a folder, and cuts off what a note does not know of.
     pub(super) fn open(
         folder: &Path,

@@ -74,7 +74,12 @@ pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig) -> Result<ExitCode, S
         resume(&frontier, config, own_store).await.map_err(told)?;
         let note = format!("output/{}", folder.id()?);
         let noted = note_of(&frontier, &note).await.map_err(told)?;
+        let first = noted.is_none().then(|| ResultFiles::first_note(&note));
         let output = ResultFiles::open(folder.path(), note, noted.as_deref(), &config.output)?;
+        if let Some(note) = first {
+            // Whatever is written before the first settlement is then known to be this crawl's.
+            frontier.steer_crawl(moment::now(), CrawlChange::Note(note)).await.map_err(told)?;
+        }
         let stats = frontier.stats(moment::now()).await.map_err(told)?;
 
         let nothing = command_line.is_empty() && args.seed_files.is_empty();

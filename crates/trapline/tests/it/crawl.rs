@@ -340,6 +340,13 @@ fn bad_input_is_told_of_and_hurts_nobody() {
     assert_eq!(fs::read_to_string(other.path.join("pages.jsonl")).unwrap(), "{}\n");
     let output = crawl(address, &other.path, &["--delay", "0", "--fresh"]);
     assert_eq!(output.status.code(), Some(0), "{}", error(&output));
+    // Results before the first settlement are this crawl's too: it can be run again.
+    let excluded = Folder::new("crawl-excluded");
+    for _ in 0..2 {
+        let output = crawl(address, &excluded.path, &["--exclude", "127"]);
+        assert_eq!(output.status.code(), Some(1), "{}", error(&output));
+        assert_eq!(lines(&excluded.path, "skipped.jsonl")[0]["reason"], "patterns");
+    }
     // Nothing to begin with.
     let empty = Folder::new("crawl-empty");
     let output = trapline(&["crawl", "--out"], &empty.path);
