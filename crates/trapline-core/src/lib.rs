@@ -17,6 +17,7 @@ mod prepare;
 mod queue_key;
 mod request;
 mod site;
+mod split_url;
 mod time;
 
 pub use candidate::{Candidate, NO_BUDGET, Statement, Terms};
@@ -28,8 +29,10 @@ pub use cost::CostPolicy;
 pub use identity::{Identity, IdentityKey};
 pub use parameter_names::ParameterNames;
 pub use parse::{href, parse_url};
+pub use plain_url::is_plain_url;
 pub use prepare::{KEY_BYTES_MAX, PrepareError, Preparer, URL_BYTES_MAX};
 pub use queue_key::{QueueKeyPolicy, QueueKeyPolicyError};
 pub use request::Request;
 pub use site::{partition_of, public_hash, registrable_domain};
+pub use split_url::SplitUrl;
 pub use time::{DurationError, Timestamp, format_duration, parse_duration};

@@ -5,7 +5,21 @@
 //! in the least, spelled otherwise than the standard spells it or simply rare is left to
 //! [`parse_url`](crate::parse_url).
 
+use std::net::Ipv4Addr;
 use std::ops::Range;
+
+/// Whether a text is a web URL that needs no parser, because [`parse_url`](crate::parse_url) would write it the same way. It says no
+/// to some that are, and to all with a fragment.
+///
+/// ```
+/// use trapline_core::is_plain_url;
+///
+/// assert!(is_plain_url("https://example.com/a/b?c"));
+/// assert!(!is_plain_url("https://Example.com/a/../b"));
+/// ```
+pub fn is_plain_url(text: &str) -> bool {
+    PlainUrl::read(text).is_some_and(|url| url.text().len() == text.len())
+}
 
 /// An `http` or `https` URL that is written as the parser writes it, without user info, perhaps with a fragment.
 #[derive(Clone, Debug)]
@@ -114,7 +128,7 @@ fn end_of(usage: u8, bytes: &[u8], start: usize) -> usize {
     start + rest.take_while(|byte| USES[usize::from(**byte)] & usage != 0).count()
 }
 
-/// Where a host ends that stays as it is: a name, neither in need of IDNA nor an address, with no label empty.
+/// Where a host ends that stays as it is: a name that has no need of IDNA, with no label empty, or an address of version 4.
 fn end_of_host(bytes: &[u8], start: usize) -> Option<usize> {
     let mut label_start = start;
     loop {
@@ -125,10 +139,15 @@ fn end_of_host(bytes: &[u8], start: usize) -> Option<usize> {
         }
         if bytes.get(end) != Some(&b'.') {
             // A number at the end makes it an address; no name of the web ends with a label that begins with a digit.
-            return label[0].is_ascii_lowercase().then_some(end);
+            return (label[0].is_ascii_lowercase() || is_address(&bytes[start..end])).then_some(end);
         }
         label_start = end + 1;
     }
+}
+
+/// Whether it is an address of version 4 as the parser writes it: four numbers, no zero in front of any.
+fn is_address(host: &[u8]) -> bool {
+    std::str::from_utf8(host).is_ok_and(|host| host.parse::<Ipv4Addr>().is_ok())
 }
 
 /// Where a port ends that stays as it is: no zero in front, and not the scheme's own.
@@ -164,7 +183,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        Candidate, CanonicalRules, IdentityKey, Preparer, QueueKeyPolicy, Request, Terms, parse_url,
+        Candidate, CanonicalRules, IdentityKey, Preparer, QueueKeyPolicy, Request, SplitUrl, Terms, parse_url,
     };
 
     #[test]
@@ -176,6 +195,7 @@ mod tests {
         };
         check("http://a.example/", ["http://", "a.example", "", "/"], None);
         check("https://localhost/a//b/", ["https://", "localhost", "", "/a//b/"], None);
+        check("http://1.2.30.255:81/a", ["http://", "1.2.30.255:81", ":81", "/a"], None);
         check("http://a.example:443/", ["http://", "a.example:443", ":443", "/"], None);
         check(
             "https://3-a.b--c.example:8080/?",
@@ -211,7 +231,12 @@ mod tests {
             "http://xn--a.example/",
             "http://a.xn--p1ai/",
             "http://a_b.example/",
-            "http://1.2.3.4/",
+            "http://1.2.3/",
+            "http://1.2.3.04/",
+            "http://1.2.3.256/",
+            "http://1.2.3.4.5/",
+            "http://a.1.2.3.4/",
+            "http://1.2.3.4./",
             "http://a.0x7f/",
             "http://[::1]/",
             "http://bücher.example/",
@@ -265,6 +290,7 @@ mod tests {
                 prop_assert_eq!(rules.canonicalize_plain(&plain), rules.canonicalize(&url), "{:?}", text);
                 prop_assert_eq!(plain.text(), &url[..url::Position::AfterQuery], "{:?}", text);
                 prop_assert_eq!(Some(plain.host()), url.host_str(), "{:?}", text);
+                prop_assert_eq!(SplitUrl::parse(text), Ok(SplitUrl::from(&url)), "{:?}", text);
             }
             prop_assert_eq!(preparer.prepare(request).ok(), candidate, "{:?}", text);
         }
@@ -310,6 +336,10 @@ mod tests {
             "a.0x1f",
             "0x7f.1",
             "1.2.3.4",
+            "1.2.3.256",
+            "01.2.3.4",
+            "1.2.3",
+            "1.2.3.4.5",
             "-a-.-b-",
             "xn--a.example",
             "a.xn--p1ai",

@@ -92,12 +92,17 @@ impl Preparer {
     }
 
     /// Prepares a request for the queue its URL belongs to.
-    pub fn prepare(&self, request: Request) -> Result<Candidate, PrepareError> {
+    pub fn prepare(&self, request: impl Into<Arc<Request>>) -> Result<Candidate, PrepareError> {
         self.prepare_in(request, None)
     }
 
     /// Prepares a request for the caller's own queue, the slot. An empty slot counts as none.
-    pub fn prepare_in(&self, request: Request, slot: Option<&str>) -> Result<Candidate, PrepareError> {
+    pub fn prepare_in(
+        &self,
+        request: impl Into<Arc<Request>>,
+        slot: Option<&str>,
+    ) -> Result<Candidate, PrepareError> {
+        let request = request.into();
         if request.url.len() > URL_BYTES_MAX {
             return Err(PrepareError::UrlTooLong { url: excerpt(&request.url), bytes: request.url.len() });
         }
@@ -127,7 +132,7 @@ impl Preparer {
             improve: false,
             dont_filter: request.dont_filter,
             statement: None,
-            request: Arc::new(request),
+            request,
         })
     }
 }

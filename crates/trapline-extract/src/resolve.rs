@@ -2,7 +2,7 @@
 //! [`trapline_core::parse_url`]: what most references look like is put together from the base and themselves, and all the rest
 //! is parsed.
 
-use trapline_core::parse_url;
+use trapline_core::{is_plain_url, parse_url};
 use url::{Position, Url};
 
 /// Resolves the references of one page.
@@ -44,6 +44,9 @@ impl Resolver {
             && let Some(url) = parts.join(self.base.as_str(), reference)
         {
             return Some(url);
+        }
+        if is_plain_url(reference) {
+            return Some(reference.to_owned());
         }
         parse_url(reference, Some(&self.base)).ok().map(String::from)
     }

@@ -73,12 +73,16 @@ impl Frontier {
     }
 
     /// Prepares a request: its identity and its queue.
-    pub fn prepare(&self, request: Request) -> Result<Candidate, PrepareError> {
+    pub fn prepare(&self, request: impl Into<Arc<Request>>) -> Result<Candidate, PrepareError> {
         self.preparer.prepare(request)
     }
 
     /// Prepares a request for a queue of the caller's own.
-    pub fn prepare_in(&self, request: Request, slot: Option<&str>) -> Result<Candidate, PrepareError> {
+    pub fn prepare_in(
+        &self,
+        request: impl Into<Arc<Request>>,
+        slot: Option<&str>,
+    ) -> Result<Candidate, PrepareError> {
         self.preparer.prepare_in(request, slot)
     }
 

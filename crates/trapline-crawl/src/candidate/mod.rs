@@ -16,10 +16,9 @@ mod traps;
 
 use std::sync::Arc;
 
-use trapline_core::{Candidate, Request, Terms, parse_url};
+use trapline_core::{Candidate, Request, SplitUrl, Terms};
 use trapline_extract::LinkKind;
 use trapline_frontier::Frontier;
-use url::Url;
 
 pub use limits::LimitOptions;
 pub use patterns::{PatternError, Patterns};
@@ -60,8 +59,8 @@ pub enum Origin {
 /// A URL that somebody found, on its way through the candidate chain.
 #[derive(Clone, Debug)]
 pub struct Prospect {
-    /// The URL, parsed.
-    pub url: Url,
+    /// The URL and its parts.
+    pub url: SplitUrl,
     /// The request that it may become.
     pub request: Request,
     /// Where it came from.
@@ -92,7 +91,7 @@ pub struct Dropped {
 impl Prospect {
     /// A prospect of a request. None if its URL is none.
     pub fn new(request: Request, origin: Origin) -> Option<Self> {
-        let url = parse_url(&request.url, None).ok()?;
+        let url = SplitUrl::parse(&request.url).ok()?;
         Some(Self {
             url,
             request,
@@ -161,17 +160,18 @@ impl CandidateChain {
             log(&prospect);
         }
         if let Some(Dropped { rule, detail }) = prospect.dropped {
-            return Err(skipped(prospect.request, rule, Some(detail)));
+            return Err(skipped(&prospect.request, rule, Some(detail)));
         }
         let Prospect { request, terms, slot, class, cost, .. } = prospect;
-        match self.frontier.prepare_in(request.clone(), slot.as_deref()) {
+        let request = Arc::new(request);
+        match self.frontier.prepare_in(Arc::clone(&request), slot.as_deref()) {
             Ok(candidate) => Ok(Candidate {
                 terms,
                 class: class.or(candidate.class),
                 cost: cost.or(candidate.cost),
                 ..candidate
             }),
-            Err(error) => Err(skipped(request, "malformed", Some(error.to_string()))),
+            Err(error) => Err(skipped(&request, "malformed", Some(error.to_string()))),
         }
     }
 }
@@ -188,12 +188,12 @@ fn log(prospect: &Prospect) {
     }
 }
 
-fn skipped(request: Request, reason: &str, detail: Option<String>) -> SkippedLine {
+fn skipped(request: &Request, reason: &str, detail: Option<String>) -> SkippedLine {
     SkippedLine {
-        url: request.url,
+        url: request.url.clone(),
         reason: reason.to_owned(),
         detail: detail.filter(|detail| !detail.is_empty()),
-        via: request.via,
+        via: request.via.clone(),
         depth: request.depth,
     }
 }

@@ -6,8 +6,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use regex::Regex;
-use trapline_core::{parse_url, registrable_domain};
-use url::Url;
+use trapline_core::{SplitUrl, parse_url, registrable_domain};
 
 use super::{Origin, Prospect};
 use crate::chain::{Flow, Rule};
@@ -113,7 +112,7 @@ struct Places {
 
 impl SeedPlaces {
     /// Counts a URL among the seeds. Answers with its place if that is new: the URL up to the last slash of its path.
-    pub fn add(&self, url: &Url) -> Option<String> {
+    pub fn add(&self, url: &SplitUrl) -> Option<String> {
         let host = url.host_str()?;
         let folder = folder(url);
         let mut places = self.0.write().unwrap_or_else(PoisonError::into_inner);
@@ -128,7 +127,7 @@ impl SeedPlaces {
         Some(folder)
     }
 
-    fn hold(&self, url: &Url, kind: ScopeKind) -> bool {
+    fn hold(&self, url: &SplitUrl, kind: ScopeKind) -> bool {
         let places = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let host = url.host_str().unwrap_or_default();
         match kind {
@@ -140,7 +139,7 @@ impl SeedPlaces {
             }
             ScopeKind::Prefix => {
                 let text = url.as_str();
-                let path_start = text.len().min(url[..url::Position::BeforePath].len());
+                let path_start = url.before_path().len();
                 text.match_indices('/')
                     .filter(|(at, _)| *at >= path_start)
                     .any(|(at, _)| places.folders.contains(&text[..=at]))
@@ -150,8 +149,8 @@ impl SeedPlaces {
 }
 
 /// A URL up to the last slash of its path.
-fn folder(url: &Url) -> String {
-    let text = &url[..url::Position::AfterPath];
+fn folder(url: &SplitUrl) -> String {
+    let text = url.before_query();
     text[..text.rfind('/').map_or(text.len(), |at| at + 1)].to_owned()
 }
 
@@ -188,7 +187,7 @@ impl Scope {
     }
 
     /// Whether a URL belongs to the crawl.
-    pub fn decide(&self, url: &Url) -> ScopeDecision {
+    pub fn decide(&self, url: &SplitUrl) -> ScopeDecision {
         let last = self.rules.iter().rev().find(|rule| self.fits(&rule.matches, url));
         last.map_or(ScopeDecision { accepted: false, rule: "no rule".into() }, |rule| ScopeDecision {
             accepted: rule.accepts,
@@ -196,7 +195,7 @@ impl Scope {
         })
     }
 
-    fn fits(&self, matches: &ScopeMatch, url: &Url) -> bool {
+    fn fits(&self, matches: &ScopeMatch, url: &SplitUrl) -> bool {
         let host = url.host_str().unwrap_or_default();
         match matches {
             ScopeMatch::All => true,
@@ -233,8 +232,8 @@ impl Rule<Prospect> for InScope {
 mod tests {
     use super::*;
 
-    fn url(text: &str) -> Url {
-        parse_url(text, None).unwrap()
+    fn url(text: &str) -> SplitUrl {
+        SplitUrl::parse(text).unwrap()
     }
 
     #[test]

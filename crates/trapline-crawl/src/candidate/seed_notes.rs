@@ -1,7 +1,7 @@
 //! Where seeds are, kept in the store: a crawl that goes on, or another crawler on the same store, must know it before it
 //! judges the first URL.
 
-use trapline_core::{Timestamp, parse_url, public_hash};
+use trapline_core::{SplitUrl, Timestamp, public_hash};
 use trapline_frontier::{Frontier, NoteWrite, Query, Rows, Scan, StoreError};
 
 use super::scope::SeedPlaces;
@@ -24,7 +24,7 @@ pub(crate) async fn load(frontier: &Frontier, now: Timestamp, places: &SeedPlace
         let Rows::Notes(notes) = page.rows else { return Ok(()) };
         for note in notes {
             let text = String::from_utf8_lossy(&note.value);
-            for url in text.lines().filter_map(|place| parse_url(place, None).ok()) {
+            for url in text.lines().filter_map(|place| SplitUrl::parse(place).ok()) {
                 places.add(&url);
             }
         }

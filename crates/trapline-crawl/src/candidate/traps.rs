@@ -33,18 +33,24 @@ impl Rule<Prospect> for Traps {
         if prospect.origin == Origin::Seed {
             return Flow::Next;
         }
-        let path = prospect.url.path();
-        if self.0.repeated_segments > 0 && repeats(path) > self.0.repeated_segments {
+        let (path, query) = (prospect.url.path(), prospect.url.query());
+        if self.0.repeated_segments > 0 && repeats_more(path, self.0.repeated_segments) {
             return prospect.drop("traps", "the same segments again and again");
         }
         if self.0.session_ids && has_session(path) {
             return prospect.drop("traps", "a session in the path");
         }
-        if self.0.calendars && calendar_year(prospect.url.path(), prospect.url.query()) {
+        if self.0.calendars && is_calendar(path, query) {
             return prospect.drop("traps", "a calendar without end");
         }
         Flow::Next
     }
+}
+
+/// Whether one segment of a path, or a sequence of up to four, follows itself more often than that.
+fn repeats_more(path: &str, most: usize) -> bool {
+    // Few paths are long enough, and those that are not need no list of their segments.
+    path.bytes().filter(|byte| *byte == b'/').count() > most && repeats(path) > most
 }
 
 /// The longest run of one segment, or of one sequence of up to four, in a path.
@@ -70,17 +76,22 @@ fn has_session(path: &str) -> bool {
     }
 }
 
-/// Whether a URL names a year that no page is about but those that a calendar makes up: before 1970 or after 2100, next to a
-/// word that calendars use.
-fn calendar_year(path: &str, query: Option<&str>) -> bool {
+/// Whether a URL names a year that no page is about but those that a calendar makes up, next to a word that calendars use.
+fn is_calendar(path: &str, query: Option<&str>) -> bool {
     const WORDS: [&str; 6] = ["calendar", "month", "year", "date", "day", "event"];
-    let text = format!("{path}?{}", query.unwrap_or_default()).to_ascii_lowercase();
-    if !WORDS.iter().any(|word| text.contains(word)) {
-        return false;
+    let query = query.unwrap_or_default();
+    (has_odd_year(path) || has_odd_year(query)) && {
+        let text = [path, "?", query].concat().to_ascii_lowercase();
+        WORDS.iter().any(|word| text.contains(word))
     }
-    text.split(|c: char| !c.is_ascii_digit())
-        .filter(|digits| digits.len() == 4 || digits.len() == 8)
-        .filter_map(|digits| digits[..4].parse::<u32>().ok())
+}
+
+/// Whether there is a year before 1970 or after 2100, by itself or at the beginning of a date in eight digits.
+fn has_odd_year(text: &str) -> bool {
+    text.as_bytes()
+        .chunk_by(|before, after| before.is_ascii_digit() && after.is_ascii_digit())
+        .filter(|run| matches!(run.len(), 4 | 8))
+        .filter_map(|run| std::str::from_utf8(&run[..4]).ok()?.parse::<u32>().ok())
         .any(|year| (1000..1970).contains(&year) || (2101..=9999).contains(&year))
 }
 
@@ -101,6 +112,8 @@ mod tests {
             ("/a/b/c/d/a/b/c/d", 2),
         ] {
             assert_eq!(repeats(path), runs, "{path}");
+            assert!(runs == 0 || repeats_more(path, runs - 1), "{path}");
+            assert!(!repeats_more(path, runs), "{path}");
         }
     }
 
@@ -128,7 +141,7 @@ mod tests {
             ("/rfc/9110", None, false),
             ("/part/5000", None, false),
         ] {
-            assert_eq!(calendar_year(path, query), endless, "{path} {query:?}");
+            assert_eq!(is_calendar(path, query), endless, "{path} {query:?}");
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use trapline_core::Request;
+use trapline_core::{Request, SplitUrl};
 use trapline_extract::LinkKind;
 use trapline_frontier::Outcome;
 
@@ -66,7 +66,7 @@ impl Links {
         let is_seed = from.depth == 0 && from.hop_path.bytes().all(|hop| hop == b'R');
         if is_seed && self.redirected_seeds && request.redirects.len() <= SEED_REDIRECTS_MAX {
             // So that what it links to is in scope.
-            let place = self.scope.seeds.add(&target);
+            let place = self.scope.seeds.add(&SplitUrl::from(&target));
             disposition.notes.extend(place.map(|place| seed_notes::note(&[place])));
         }
         if let Some(prospect) = Prospect::new(request, Origin::Redirect) {

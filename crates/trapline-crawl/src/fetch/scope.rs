@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use trapline_core::Timestamp;
+use trapline_core::{SplitUrl, Timestamp};
 use trapline_frontier::Frontier;
 
 use super::{Verdict, Visit};
@@ -45,11 +45,12 @@ impl Processor<Visit> for Recheck {
     }
 
     async fn process(&self, visit: &mut Visit) -> Flow {
-        let mut decision = self.scope.decide(visit.url());
+        let url = SplitUrl::from(visit.url());
+        let mut decision = self.scope.decide(&url);
         if !decision.accepted && self.is_stale(visit.started) {
             // A store that cannot say leaves it at what is known.
             let _ = seed_notes::load(&self.frontier, visit.started, &self.scope.seeds).await;
-            decision = self.scope.decide(visit.url());
+            decision = self.scope.decide(&url);
         }
         if decision.accepted || visit.is_sitemap() {
             return Flow::Next;
