@@ -5,7 +5,6 @@
 //! in the least, spelled otherwise than the standard spells it or simply rare is left to
 //! [`parse_url`](crate::parse_url).
 
-use std::net::Ipv4Addr;
 use std::ops::Range;
 
 /// Whether a text is a web URL that needs no parser, because [`parse_url`](crate::parse_url) would write it the same way. It says no
@@ -147,15 +146,40 @@ fn end_of_host(bytes: &[u8], start: usize) -> Option<usize> {
 
 /// Whether it is an address of version 4 as the parser writes it: four numbers, no zero in front of any.
 fn is_address(host: &[u8]) -> bool {
-    std::str::from_utf8(host).is_ok_and(|host| host.parse::<Ipv4Addr>().is_ok())
+    let mut at = 0;
+    for place in 0..4 {
+        if place > 0 {
+            if host.get(at) != Some(&b'.') {
+                return false;
+            }
+            at += 1;
+        }
+        match number(host, at, 3) {
+            Some((number, end)) if number <= 255 => at = end,
+            _ => return false,
+        }
+    }
+    at == host.len()
 }
 
 /// Where a port ends that stays as it is: no zero in front, and not the scheme's own.
 fn end_of_port(bytes: &[u8], start: usize, default: u16) -> Option<usize> {
-    let digits = bytes[start..].iter().take_while(|byte| byte.is_ascii_digit()).count();
-    let port = std::str::from_utf8(&bytes[start..start + digits]).ok()?;
-    let stays = !port.starts_with('0') && port.parse::<u16>().ok()? != default;
-    stays.then_some(start + digits)
+    let (port, end) = number(bytes, start, 5)?;
+    (port != u32::from(default) && port <= u32::from(u16::MAX)).then_some(end)
+}
+
+/// The number of at most so many digits that stands there, and where it ends. None if there is none, or with a zero in front.
+fn number(bytes: &[u8], start: usize, digits_max: usize) -> Option<(u32, usize)> {
+    let (mut number, mut end) = (0, start);
+    while let Some(digit) = bytes.get(end).filter(|byte| byte.is_ascii_digit()) {
+        number = number * 10 + u32::from(digit - b'0');
+        end += 1;
+        if end - start > digits_max {
+            return None;
+        }
+    }
+    let stays = end > start && (bytes[start] != b'0' || end == start + 1);
+    stays.then_some((number, end))
 }
 
 /// Where a path ends, if nothing in it changes.

@@ -70,6 +70,11 @@ impl SplitUrl {
         Some(&self.text[self.host.clone()]).filter(|host| !host.is_empty())
     }
 
+    /// The host, with `:port` if that is not the scheme's own. Empty if there is no host.
+    pub fn host_and_port(&self) -> &str {
+        if self.host.is_empty() { "" } else { &self.text[self.host.start..self.path_start] }
+    }
+
     /// With its `/`, if it has a host.
     pub fn path(&self) -> &str {
         &self.text[self.path_start..self.path_end]
@@ -135,6 +140,9 @@ mod tests {
             assert_eq!(split.as_str(), &parsed[..Position::AfterQuery], "{text}");
             assert_eq!(split.scheme(), parsed.scheme(), "{text}");
             assert_eq!(split.host_str(), parsed.host_str().filter(|host| !host.is_empty()), "{text}");
+            let port = parsed.port().map_or(String::new(), |port| format!(":{port}"));
+            let host_and_port = split.host_str().unwrap_or_default().to_owned() + &port;
+            assert_eq!(split.host_and_port(), host_and_port, "{text}");
             assert_eq!(split.path(), parsed.path(), "{text}");
             assert_eq!(split.query(), parsed.query(), "{text}");
             assert_eq!(split.before_path(), &parsed[..Position::BeforePath], "{text}");

@@ -7,6 +7,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 
 use serde_json::{Value, json};
+use trapline_core::SplitUrl;
 use trapline_crawl::CrawlEnd;
 use trapline_frontier::{Stats, UrlState};
 
@@ -73,10 +74,9 @@ impl Report {
         if let Some(mime) = line["mime"].as_str().filter(|_| done) {
             count(&mut self.mimes, mime);
         }
-        let host = trapline_core::parse_url(text(line, "url"), None).ok().and_then(|url| {
-            Some(url.host_str()?.to_owned() + &url.port().map(|port| format!(":{port}")).unwrap_or_default())
-        });
-        let host = self.hosts.entry(host.unwrap_or_default()).or_default();
+        let url = SplitUrl::parse(text(line, "url"));
+        let host = url.map(|url| url.host_and_port().to_owned()).unwrap_or_default();
+        let host = self.hosts.entry(host).or_default();
         host.pages += u64::from(done);
         host.errors += u64::from(!done);
         host.bytes += bytes;
