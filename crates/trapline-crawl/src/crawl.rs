@@ -26,6 +26,11 @@ use crate::tally::Tally;
 /// At most so many visits are settled in one step.
 const BATCH_MAX: usize = 1000;
 
+/// While so many are in flight, those that land within this time are settled together: each step of the store has its price, and
+/// nobody waits for it.
+const CROWD: usize = 32;
+const TOGETHER: Duration = Duration::from_millis(3);
+
 /// How long the loop waits at most before it looks whether others have brought something.
 const LOOK: Duration = Duration::from_secs(1);
 
@@ -390,7 +395,11 @@ impl Crawl {
                     self.obey(order).await?;
                 }
             }
-            () = self.flights.landing() => {}
+            () = self.flights.landing() => {
+                if self.flights.len() >= CROWD {
+                    self.world.sleep_until(self.world.now() + TOGETHER).await;
+                }
+            }
             () = heard => {}
             () = wake => {}
         }
