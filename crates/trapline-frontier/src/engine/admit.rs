@@ -140,7 +140,7 @@ impl Crawl {
         let (mut page, mut visits) = (None, 0);
         for entry in self.find_all(candidate.identity) {
             touched.push(self.urls[entry].queue);
-            page = page.or_else(|| self.urls.more(entry).page.clone());
+            page = page.or_else(|| self.urls.more(entry).page());
             visits = self.urls.visits(entry).max(visits);
             self.drop_entry(entry);
         }
@@ -149,7 +149,7 @@ impl Crawl {
         let id = self.new_entry(candidate, None, queue, price);
         self.urls.set_visits(id, visits);
         if page.is_some() {
-            self.urls.more_mut(id).page = page;
+            self.urls.set_page(id, page.as_deref());
         }
         match statement {
             Statement::Done => self.enter(id, State::Done),

@@ -253,7 +253,7 @@ impl Crawl {
             delivery: more.expiries.saturating_add(1),
             retries: more.retries,
             cost,
-            page: more.page.clone(),
+            page: more.page(),
         });
         self.refresh(id);
         if deadline.at <= self.now {

@@ -24,6 +24,7 @@ mod line;
 mod moment;
 mod more;
 mod order;
+mod packed_page;
 mod passing;
 mod payloads;
 mod queues;

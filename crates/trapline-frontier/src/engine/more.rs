@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::chunks::Chunks;
 use super::index::Index;
 use super::moment::Moment;
+use super::packed_page::PackedPage;
 use super::urls::EntryId;
 use crate::verbs::PageRecord;
 
@@ -26,7 +27,8 @@ pub(super) struct More {
     /// The next older and newer entries of the same URL.
     pub(super) older: Option<EntryId>,
     pub(super) newer: Option<EntryId>,
-    pub(super) page: Option<Arc<PageRecord>>,
+    /// Set by [`Mores::set_page`], which counts how much there is of them.
+    page: Option<PackedPage>,
 }
 
 impl More {
@@ -40,6 +42,20 @@ impl More {
         newer: None,
         page: None,
     };
+
+    /// What is known of the page, if it was visited.
+    pub(super) fn page(&self) -> Option<Arc<PageRecord>> {
+        self.page.as_ref().map(PackedPage::unpack)
+    }
+
+    /// The same, of one that belongs to no entry yet.
+    pub(super) fn with_page(self, page: Option<&PageRecord>) -> Self {
+        Self { page: page.map(PackedPage::of), ..self }
+    }
+
+    fn page_bytes(&self) -> usize {
+        self.page.as_ref().map_or(0, PackedPage::bytes)
+    }
 }
 
 /// What all entries have that have any.
@@ -49,6 +65,8 @@ pub(super) struct Mores {
     pub(super) slots: Chunks<(EntryId, More)>,
     free: Vec<u32>,
     by_entry: Index,
+    /// How much all page records take.
+    page_bytes: usize,
 }
 
 impl Mores {
@@ -81,17 +99,35 @@ impl Mores {
         more
     }
 
+    /// Gives an entry that has nothing yet all of this.
+    pub(super) fn put(&mut self, id: EntryId, more: More) {
+        self.page_bytes += more.page_bytes();
+        *self.add(id) = more;
+    }
+
+    /// Sets the page record of an entry that has something.
+    pub(super) fn set_page(&mut self, id: EntryId, page: Option<&PageRecord>) {
+        let packed = page.map(PackedPage::of);
+        if let Some(slot) = self.slot(id) {
+            let more = &mut self.slots[slot as usize].1;
+            let before = more.page_bytes();
+            more.page = packed;
+            self.page_bytes = self.page_bytes - before + more.page_bytes();
+        }
+    }
+
     pub(super) fn remove(&mut self, id: EntryId) -> Option<More> {
         let slot = self.slot(id)?;
         self.by_entry.remove(hash_of(id), slot);
         self.free.push(slot);
         let (_, more) = std::mem::replace(&mut self.slots[slot as usize], (EntryId::NONE, More::NOTHING));
+        self.page_bytes -= more.page_bytes();
         Some(more)
     }
 
-    /// How much memory it takes, but for the page records.
+    /// How much memory it takes.
     pub(super) fn bytes(&self) -> usize {
-        self.slots.bytes() + self.by_entry.bytes() + self.free.capacity() * size_of::<u32>()
+        self.page_bytes + self.slots.bytes() + self.by_entry.bytes() + self.free.capacity() * size_of::<u32>()
     }
 }
 

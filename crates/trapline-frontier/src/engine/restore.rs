@@ -81,7 +81,8 @@ impl Crawl {
         self.urls.set_visits(id, visits);
         if page.is_some() || retries > 0 || expiries > 0 {
             let more = self.urls.more_mut(id);
-            (more.page, more.retries, more.expiries) = (page, retries, expiries);
+            (more.retries, more.expiries) = (retries, expiries);
+            self.urls.set_page(id, page.as_deref());
         }
         self.take_standing(id, standing);
         self.supply(queue, None);

@@ -1,6 +1,5 @@
 //! `settle`: what became of leases, in one atomic step each.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use trapline_core::Timestamp;
@@ -137,15 +136,15 @@ impl Crawl {
 
     fn record_visit(&mut self, id: EntryId, visit: &Visit, next: Option<Timestamp>) {
         let visits = self.urls.count_visit(id);
-        let last = self.urls.more(id).page.as_deref();
+        let last = self.urls.more(id).page();
         // A visit that left nothing and will not be repeated is remembered by the URL's state alone.
         if *visit == Visit::default() && next.is_none() && last.is_none() {
             return;
         }
-        let changed = last.is_some_and(|last| last.visit.digest != visit.digest);
+        let changed = last.as_ref().is_some_and(|last| last.visit.digest != visit.digest);
         let changes = last.map_or(0, |last| last.changes).saturating_add(u32::from(changed));
         let page = PageRecord { visited: self.now, visit: visit.clone(), visits, changes, next };
-        self.urls.more_mut(id).page = Some(Arc::new(page));
+        self.urls.set_page(id, Some(&page));
     }
 
     /// The queue, and its group, wait: never less long than they already do.

@@ -19,6 +19,7 @@ use super::more::{More, Mores};
 use super::payloads::{Handed, Payloads, Place};
 use super::queues::QueueId;
 use crate::report::{Memory, UrlState};
+use crate::verbs::PageRecord;
 
 /// Where an entry lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -416,6 +417,12 @@ impl Urls {
     /// The same, if there is anything.
     pub(super) fn existing_more(&mut self, id: EntryId) -> Option<&mut More> {
         if self[id].bits & MORE == 0 { None } else { self.more.get_mut(id) }
+    }
+
+    /// Sets what is known of its page.
+    pub(super) fn set_page(&mut self, id: EntryId, page: Option<&PageRecord>) {
+        self.more_mut(id);
+        self.more.set_page(id, page);
     }
 
     /// Drops what is nothing.

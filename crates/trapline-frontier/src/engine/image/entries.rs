@@ -205,7 +205,7 @@ impl LivesMessage {
 
 impl MoreMessage {
     fn of((id, more): &(EntryId, More)) -> Self {
-        let More { place, due, expiries, retries, further_visits, older, newer, page } = more;
+        let More { place, due, expiries, retries, further_visits, older, newer, .. } = more;
         Self {
             entry: id.0,
             place: *place,
@@ -215,22 +215,18 @@ impl MoreMessage {
             further_visits: *further_visits,
             older: entry(*older),
             newer: entry(*newer),
-            page: page.as_deref().map(PageMessage::of),
+            page: more.page().as_deref().map(PageMessage::of),
         }
     }
 
     pub(super) fn read(self) -> Result<More, BadImage> {
         let Self { entry: _, place, due, expiries, retries, further_visits, older, newer, page } = self;
-        Ok(More {
-            place,
-            due: read_moment(due),
-            expiries,
-            retries,
-            further_visits,
-            older: read_entry(older),
-            newer: read_entry(newer),
-            page: page.map(PageMessage::read).transpose()?.map(Into::into),
-        })
+        let page = page.map(PageMessage::read).transpose()?;
+        let mut more = More::NOTHING.with_page(page.as_ref());
+        (more.place, more.due) = (place, read_moment(due));
+        (more.expiries, more.retries, more.further_visits) = (expiries, retries, further_visits);
+        (more.older, more.newer) = (read_entry(older), read_entry(newer));
+        Ok(more)
     }
 }
 

@@ -154,7 +154,7 @@ impl Restored {
             if urls.more.get(id).is_some() {
                 return Err(BadImage::Impossible("one entry twice"));
             }
-            *urls.more.add(id) = more.read()?;
+            urls.more.put(id, more.read()?);
         }
         Ok(())
     }
