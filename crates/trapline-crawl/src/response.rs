@@ -20,6 +20,8 @@ pub struct WebRequest {
     pub etag: Option<String>,
     /// When that version was made, as the server wrote it.
     pub last_modified: Option<String>,
+    /// Another cap on the decoded body than usual.
+    pub decoded_bytes_max: Option<usize>,
 }
 
 /// What came.

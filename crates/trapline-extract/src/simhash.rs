@@ -76,7 +76,8 @@ impl Words {
         }
         self.text_bytes += text.len() as u64;
         while !text.is_empty() {
-            let ascii = if text.is_ascii() { text.len() } else { text.bytes().take_while(u8::is_ascii).count() };
+            let ascii =
+                if text.is_ascii() { text.len() } else { text.bytes().take_while(u8::is_ascii).count() };
             self.ascii(&text.as_bytes()[..ascii]);
             text = &text[ascii..];
             while let Some(character) = text.chars().next().filter(|character| !character.is_ascii()) {

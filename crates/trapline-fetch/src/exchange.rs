@@ -176,6 +176,8 @@ pub(crate) async fn read_body(
         decoder.expect_bytes(length);
     }
     let tape = connection.tape().clone();
+    let raised = Some(decoded_bytes_max as u64).filter(|_| decoded_bytes_max > limits.decoded_bytes_max);
+    let encoded_bytes_max = limits.encoded_bytes_max.max(raised.unwrap_or(0));
     let mut encoded_bytes = 0_u64;
     let mut pace = Pace::new(limits, Instant::now());
     let truncated = loop {
@@ -195,7 +197,7 @@ pub(crate) async fn read_body(
         }
         let now = Instant::now();
         let too_slow = pace.note(data.len(), now);
-        let room = limits.encoded_bytes_max.saturating_sub(encoded_bytes);
+        let room = encoded_bytes_max.saturating_sub(encoded_bytes);
         let too_long = data.len() as u64 > room;
         data.truncate(usize::try_from(room).unwrap_or(usize::MAX));
         encoded_bytes += data.len() as u64;

@@ -47,6 +47,7 @@ fn outgoing(request: &WebRequest) -> Result<FetchRequest, String> {
             Validators { etag: request.etag.clone(), last_modified: request.last_modified.clone() };
         outgoing.validators = Some(validators);
     }
+    outgoing.decoded_bytes_max = request.decoded_bytes_max;
     Ok(outgoing)
 }
 

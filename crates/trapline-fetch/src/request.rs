@@ -20,7 +20,7 @@ pub struct FetchRequest {
     pub body: Bytes,
     /// What the last visit found: the page is to be sent only if it is another by now.
     pub validators: Option<Validators>,
-    /// Another cap on the decoded body than the fetcher's.
+    /// Another cap on the decoded body than the fetcher's. If it is a higher one, as many bytes may come before decoding, too.
     pub decoded_bytes_max: Option<usize>,
 }
 

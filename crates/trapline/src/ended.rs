@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use crate::output;
+use crate::{output, panel};
 
 /// Exit code where the command did its work, and some of what it was given or asked about was not as it should be.
 const COMPLAINTS: u8 = 1;
@@ -39,5 +39,5 @@ pub(crate) fn exit(command: &str, ended: Result<Ended, String>) -> ExitCode {
 pub(crate) fn complain(message: &str) {
     use std::io::Write;
     let lines: Vec<_> = message.split('\n').map(output::plain).collect();
-    let _ = writeln!(std::io::stderr(), "{}", lines.join("\n"));
+    let _ = panel::above(|| writeln!(std::io::stderr(), "{}", lines.join("\n")));
 }

@@ -19,7 +19,7 @@ use tracing_subscriber::{Layer, Registry};
 use trapline_core::Timestamp;
 
 use crate::config::{Log, LogFormat};
-use crate::{moment, output};
+use crate::{moment, output, panel};
 
 /// Begins the log of this process, once and for all of its threads.
 pub(crate) fn init(log: &Log) -> Result<(), String> {
@@ -90,7 +90,7 @@ impl<'w> MakeWriter<'w> for Sink {
 impl Write for Sink {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
-            Self::Stderr => io::stderr().write(bytes),
+            Self::Stderr => panel::above(|| io::stderr().write(bytes)),
             Self::File(file) => (&**file).write(bytes),
         }
     }

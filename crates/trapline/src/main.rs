@@ -13,6 +13,7 @@ mod links_command;
 mod log;
 mod moment;
 mod output;
+mod panel;
 mod robots_command;
 mod sim_command;
 mod sitemap_command;

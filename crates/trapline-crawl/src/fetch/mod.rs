@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use trapline_core::{Timestamp, parse_url};
-use trapline_extract::{Page, Sitemap};
+use trapline_extract::{Page, Sitemap, SitemapLimits};
 use trapline_frontier::Lease;
 use url::Url;
 
@@ -94,8 +94,9 @@ impl Visit {
             body: request.body.clone(),
             etag: None,
             last_modified: None,
+            decoded_bytes_max: None,
         };
-        Some(Self {
+        let visit = Self {
             lease,
             started,
             request,
@@ -104,7 +105,10 @@ impl Visit {
             page: None,
             sitemap: None,
             verdict: None,
-        })
+        };
+        let sitemap_bytes_max =
+            visit.is_sitemap().then(|| SitemapLimits::default().decoded_bytes_max as usize);
+        Some(Self { request: WebRequest { decoded_bytes_max: sitemap_bytes_max, ..visit.request }, ..visit })
     }
 
     /// The URL that is fetched.

@@ -42,6 +42,16 @@ fn sitemaps_that_robots_txt_names_are_read() {
     assert_eq!(sites.skipped(), [("http://b.test/2".into(), "scope".into(), "reject the rest".into())]);
 }
 
+/// Sitemaps may be longer than pages.
+#[test]
+fn a_long_sitemap_is_read_to_its_end() {
+    let urls: Vec<_> = (0..1000).map(|number| format!("http://a.test/{number}")).collect();
+    let long = sitemap(&urls.iter().map(String::as_str).collect::<Vec<_>>());
+    let sites = site(&["http://a.test/map.xml"]).put("http://a.test/map.xml", [long]);
+    sites.crawl(&["http://a.test/"]);
+    assert!(urls.iter().all(|url| sites.asked_sorted().contains(url)));
+}
+
 #[test]
 fn where_robots_txt_names_none_one_is_guessed() {
     let sites = site(&[]).put("http://a.test/sitemap.xml", [sitemap(&["http://a.test/1"])]);

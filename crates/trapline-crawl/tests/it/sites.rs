@@ -19,6 +19,9 @@ use url::Url;
 /// How long an answer takes unless it says otherwise.
 pub(crate) const TOOK: Duration = Duration::from_millis(10);
 
+/// No more comes of a body than this, unless more is asked for.
+const BODY_BYTES_MAX: usize = 16 << 10;
+
 /// When the tests begin, after the origin of time.
 pub(crate) const BEGIN: Timestamp = Timestamp::from_millis(1_000_000);
 
@@ -279,7 +282,9 @@ impl Fetch for Sites {
         };
         self.sleep(reply.took).await;
         self.end(number);
-        reply.response(&request.url)
+        let mut response = reply.response(&request.url);
+        response.body.truncate(request.decoded_bytes_max.unwrap_or(BODY_BYTES_MAX));
+        response
     }
 }
 

@@ -9,8 +9,8 @@ use http::{HeaderMap, HeaderValue, Method, header};
 use tokio::io::AsyncWriteExt;
 use trapline_core::Timestamp;
 use trapline_fetch::{
-    AddressPaceOptions, CookieOptions, Credentials, FetchErrorKind, Fetcher, FetcherError, HostRule,
-    OriginCredentials, PoolOptions, Protocol, Redirect, Truncated, Validators,
+    AddressPaceOptions, CookieOptions, Credentials, FetchErrorKind, FetchRequest, Fetcher, FetcherError,
+    HostRule, OriginCredentials, PoolOptions, Protocol, Redirect, Truncated, Validators,
 };
 use trapline_frontier::{PageRecord, Visit};
 
@@ -37,6 +37,21 @@ async fn a_page_is_fetched_and_all_about_it_recorded() {
     assert_eq!(fetched.sizes.header_bytes, 95);
     assert!(fetched.times.first_byte.unwrap() <= fetched.times.total);
     assert!(!fetched.reused && !fetched.retried && fetched.truncated.is_none() && fetched.raw.is_none());
+}
+
+#[tokio::test]
+async fn a_request_can_have_a_cap_of_its_own() {
+    let body = "x".repeat(3 << 20);
+    let server = answering(move |_| ok("", &body)).await;
+    for (own, bytes, truncated) in [
+        (None, 1 << 20, Some(Truncated::EncodedBytes)),
+        (Some(1000), 1000, Some(Truncated::DecodedBytes)),
+        (Some(4 << 20), 3 << 20, None),
+    ] {
+        let request = FetchRequest { decoded_bytes_max: own, ..page(&server, "/") };
+        let fetched = fetcher().fetch(&request).await;
+        assert_eq!((fetched.body.len(), fetched.truncated), (bytes, truncated), "{own:?}");
+    }
 }
 
 #[tokio::test]

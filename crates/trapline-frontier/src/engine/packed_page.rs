@@ -23,9 +23,9 @@ const LAST_MODIFIED: u8 = 4;
 const DIGEST: u8 = 8;
 const SIMHASH: u8 = 16;
 
-/// A page record, packed.
+/// A page record, packed. Shared with photographs, which are copies of everything that changes meanwhile.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct PackedPage(Box<[u8]>);
+pub(super) struct PackedPage(Arc<[u8]>);
 
 impl PackedPage {
     pub(super) fn of(page: &PageRecord) -> Self {

@@ -5,7 +5,6 @@ use std::io::{IsTerminal, Write, stderr};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressStyle};
 use trapline_crawl::CrawlHandle;
 use trapline_frontier::{CrawlState, Frontier};
 
@@ -13,6 +12,7 @@ use super::adapt::{self, Gauge};
 use super::control::{self, Control, write_whole};
 use super::inject::Inject;
 use super::standing::Standing;
+use crate::panel::Panel;
 use crate::{moment, output};
 
 /// Over how long the rate is measured.
@@ -68,7 +68,7 @@ impl Watch {
             let _ = write_whole(&self.folder.join("status.json"), &status.to_string());
             if let Some(panel) = &panel {
                 let lines: Vec<_> = standing.panel().lines().map(output::plain).collect();
-                panel.set_message(lines.join("\n"));
+                panel.set(lines.join("\n"));
             } else if let Some(period) = self.telling.period
                 && now.duration_since(last_line) >= period
                 && !self.telling.quiet
@@ -81,12 +81,9 @@ impl Watch {
         }
     }
 
-    fn panel(&self) -> Option<ProgressBar> {
-        if self.telling.quiet || self.telling.json || !stderr().is_terminal() {
-            return None;
-        }
-        let style = ProgressStyle::with_template("{msg}").expect("a template with keys that exist");
-        Some(ProgressBar::new_spinner().with_style(style))
+    fn panel(&self) -> Option<Panel> {
+        let wanted = !self.telling.quiet && !self.telling.json && stderr().is_terminal();
+        wanted.then(Panel::show)
     }
 
     fn adapt(&self, gauge: Option<&mut Gauge>) {
