@@ -78,6 +78,16 @@ pub enum ChainError {
         /// The names there are.
         known: String,
     },
+    /// Without it there is no crawl.
+    #[error("the {chain} chain needs `{name}`: {why}")]
+    Missing {
+        /// Which chain.
+        chain: &'static str,
+        /// The processor that it needs.
+        name: &'static str,
+        /// What for.
+        why: &'static str,
+    },
     /// A processor has one place.
     #[error("the {chain} chain names `{name}` twice; a processor has one place")]
     Twice {

@@ -125,6 +125,10 @@ impl Crawl {
         let want = Want { lease: Some(self.options.lease), ..Want::urls(room) };
         let mut claimed =
             self.patiently("claim", async |frontier, now| frontier.claim(now, want.clone()).await).await?;
+        if !claimed.leases.is_empty() && self.gate.is_closed() {
+            // A paused crawl gives nothing: somebody else has resumed it.
+            self.go_on();
+        }
         let now = self.now().await?;
         for lease in claimed.leases.drain(..) {
             self.flights.start(lease, now);
@@ -240,12 +244,15 @@ impl Crawl {
                 self.gate.close();
                 match self.steer(CrawlChange::Pause).await {
                     Ok(()) => self.pausing.push(answer),
-                    Err(error) => drop(answer.send(Err(error.to_string()))),
+                    Err(error) => {
+                        self.gate.open();
+                        drop(answer.send(Err(error.to_string())));
+                    }
                 }
             }
             Order::Resume(answer) => {
                 let resumed = self.steer(CrawlChange::Resume).await;
-                self.gate.open();
+                self.go_on();
                 let _ = answer.send(resumed.map_err(|error| error.to_string()));
             }
             Order::Stop => self.stopping = true,
@@ -267,6 +274,14 @@ impl Crawl {
     async fn steer(&self, change: CrawlChange) -> Result<(), CrawlError> {
         let now = self.now().await?;
         Ok(self.frontier.steer_crawl(now, change).await.map(drop)?)
+    }
+
+    /// The crawl is not paused, or no longer. Who waits for a pause waits in vain.
+    fn go_on(&mut self) {
+        self.gate.open();
+        for answer in self.pausing.drain(..) {
+            let _ = answer.send(Err("the crawl was resumed before all had landed".to_owned()));
+        }
     }
 
     /// Who wanted a pause is told when nothing is in flight any more.

@@ -28,8 +28,9 @@ impl Default for LimitOptions {
 /// How many sitemaps may name one another in a row: an index of indexes, and those that it names.
 const SITEMAPS_MAX: usize = 3;
 
-fn sitemaps_in_a_row(hops: &str) -> usize {
-    hops.chars().rev().take_while(|hop| *hop == SITEMAP_HOP).count()
+/// How many sitemaps a URL was reached through in a row, itself included. Redirects do not count.
+pub(super) fn sitemaps_in_a_row(hops: &str) -> usize {
+    hops.chars().rev().filter(|hop| *hop != 'R').take_while(|hop| *hop == SITEMAP_HOP).count()
 }
 
 /// Drops what is too far away, or too long.

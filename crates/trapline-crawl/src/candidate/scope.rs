@@ -8,6 +8,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use regex::Regex;
 use trapline_core::{SplitUrl, parse_url, registrable_domain};
 
+use super::limits::sitemaps_in_a_row;
 use super::{Origin, Prospect};
 use crate::chain::{Flow, Rule};
 
@@ -210,7 +211,8 @@ impl Scope {
     }
 }
 
-/// Drops what does not belong to the crawl. Seeds make the scope; sitemaps are where robots.txt says.
+/// Drops what does not belong to the crawl. Seeds make the scope; sitemaps are where robots.txt says, and those that another one lists
+/// in the crawl or where that one is.
 pub(super) struct InScope(pub(super) Arc<Scope>);
 
 impl Rule<Prospect> for InScope {
@@ -219,13 +221,25 @@ impl Rule<Prospect> for InScope {
     }
 
     fn apply(&self, prospect: &mut Prospect) -> Flow {
-        if matches!(prospect.origin, Origin::Seed | Origin::Sitemap) {
+        if prospect.origin == Origin::Seed || is_named_sitemap(prospect) {
             return Flow::Next;
         }
         let decision = self.0.decide(&prospect.url);
         prospect.scope_rule = Some(Arc::clone(&decision.rule));
         if decision.accepted { Flow::Next } else { prospect.drop("scope", &*decision.rule) }
     }
+}
+
+/// Whether it is a sitemap that robots.txt names, or on the same host as the one that lists it.
+fn is_named_sitemap(prospect: &Prospect) -> bool {
+    let request = &prospect.request;
+    prospect.origin == Origin::Sitemap
+        && (sitemaps_in_a_row(&request.hop_path) == 1
+            || request
+                .via
+                .as_deref()
+                .and_then(|via| SplitUrl::parse(via).ok())
+                .is_some_and(|via| via.host_and_port() == prospect.url.host_and_port()))
 }
 
 #[cfg(test)]

@@ -76,14 +76,29 @@ fn has_session(path: &str) -> bool {
     }
 }
 
-/// Whether a URL names a year that no page is about but those that a calendar makes up, next to a word that calendars use.
+/// Words of calendars, as segments of paths and names of parameters.
+const CALENDAR: [&str; 11] =
+    ["calendar", "calendars", "cal", "event", "events", "month", "year", "date", "day", "week", "agenda"];
+
+/// Whether a URL is the page of a calendar for a year that no page is about but those that a calendar makes up: a month of such a
+/// year in a path (`/calendar/2150/05`), or such a year, or a day of it, as a parameter (`?year=2150`, `?date=21500101`).
 fn is_calendar(path: &str, query: Option<&str>) -> bool {
-    const WORDS: [&str; 6] = ["calendar", "month", "year", "date", "day", "event"];
     let query = query.unwrap_or_default();
-    (has_odd_year(path) || has_odd_year(query)) && {
-        let text = [path, "?", query].concat().to_ascii_lowercase();
-        WORDS.iter().any(|word| text.contains(word))
-    }
+    let is_word = |word: &str| CALENDAR.iter().any(|known| word.eq_ignore_ascii_case(known));
+    let in_path = has_odd_year(path)
+        && path.split('/').any(is_word)
+        && path.split('/').zip(path.split('/').skip(1)).any(|(year, month)| {
+            year.len() == 4
+                && has_odd_year(year)
+                && matches!(month.len(), 1 | 2)
+                && month.bytes().all(|byte| byte.is_ascii_digit())
+        });
+    in_path
+        || has_odd_year(query)
+            && query
+                .split('&')
+                .filter_map(|parameter| parameter.split_once('='))
+                .any(|(name, value)| is_word(name) && has_odd_year(value))
 }
 
 /// Whether there is a year before 1970 or after 2100, by itself or at the beginning of a date in eight digits.
@@ -140,6 +155,14 @@ mod tests {
             ("/events", Some("date=21500101"), true),
             ("/rfc/9110", None, false),
             ("/part/5000", None, false),
+            ("/updates/1234", None, false),
+            ("/events/4821", None, false),
+            ("/events/4821/7", None, true),
+            ("/history/year/1912", None, false),
+            ("/today/1500/1", None, false),
+            ("/Calendar/2150-05", None, false),
+            ("/x", Some("update=1234"), false),
+            ("/x", Some("Date=2150-01-01"), true),
         ] {
             assert_eq!(is_calendar(path, query), endless, "{path} {query:?}");
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use trapline_core::{Request, SplitUrl};
-use trapline_extract::LinkKind;
+use trapline_extract::{Link, LinkKind};
 use trapline_frontier::Outcome;
 
 use super::Disposition;
@@ -78,11 +78,19 @@ impl Links {
         let Some(page) = disposition.visit.page.take() else { return };
         let from = Arc::clone(&disposition.visit.lease.request);
         let page_says_no = page.robots.of(&self.agent).nofollow;
-        // Pages repeat themselves, and fragments do not matter here.
+        // Pages repeat themselves, and fragments do not matter here. What may be followed once may be followed.
+        let url_end = |link: &Link| link.url.find('#').unwrap_or(link.url.len());
+        let is_free = |link: &Link| link.kind != LinkKind::Embed && !link.is_nofollow();
+        let mut free = BTreeSet::new();
+        if !page.links.iter().all(is_free) {
+            free.extend(
+                page.links.iter().filter(|link| is_free(link)).map(|link| &link.url[..url_end(link)]),
+            );
+        }
         let mut considered = BTreeSet::new();
         for link in &page.links {
-            let url = link.url.split('#').next().unwrap_or_default();
-            if !considered.insert(url) {
+            let url = &link.url[..url_end(link)];
+            if !is_free(link) && free.contains(url) || !considered.insert(url) {
                 continue;
             }
             let hop = if link.kind == LinkKind::Embed { 'E' } else { 'L' };

@@ -239,7 +239,8 @@ impl Processor<Disposition> for Politeness {
             Outcome::Done { .. } | Outcome::Retry { .. } | Outcome::Dead { .. }
         );
         let bursts = self.options.burst > 1 && !self.options.delay.is_zero();
-        if usual && !bursts && self.options.jitter.is_zero() && wanted <= self.options.delay {
+        if usual && !bursts && self.options.jitter.is_zero() && wanted.is_zero() {
+            // The queue's own delay it is, whatever that may be.
             return Flow::Next;
         }
         let own = self.own_delay(disposition).await;

@@ -116,9 +116,9 @@ impl Visit {
         &self.request.url
     }
 
-    /// Whether a sitemap is expected.
+    /// Whether a sitemap is expected, also from where a redirect of one leads.
     pub fn is_sitemap(&self) -> bool {
-        self.lease.request.hop_path.ends_with(SITEMAP_HOP)
+        self.lease.request.hop_path.trim_end_matches('R').ends_with(SITEMAP_HOP)
     }
 
     /// Whether robots.txt was asked for on behalf of this visit, or of another that it waited for.
@@ -157,5 +157,9 @@ pub(crate) fn chain(
     ];
     parts.extend(own);
     let names = options.chains.fetch.clone().unwrap_or_else(|| ORDER.map(str::to_owned).to_vec());
-    in_order("fetch", &names, &parts, |part: &dyn Processor<Visit>| part.name())
+    let chain = in_order("fetch", &names, &parts, |part: &dyn Processor<Visit>| part.name())?;
+    if !names.iter().any(|name| name == "fetch") {
+        return Err(ChainError::Missing { chain: "fetch", name: "fetch", why: "nothing would be fetched" });
+    }
+    Ok(chain)
 }

@@ -28,6 +28,18 @@ fn nofollow_is_respected_on_links_and_on_pages() {
     check(&another, |_| (), &["http://www.a.test/2"], &[("http://www.a.test/1", "nofollow")]);
 }
 
+/// Where pages repeat a link, the kindest occurrence counts.
+#[test]
+fn what_may_be_followed_once_may_be_followed() {
+    let links = "<a href='/1' rel='nofollow'>1</a><img src='/2'><a href='/1#x'>1</a><a href='/2'>2</a><a href='/3' rel='ugc'>3</a>";
+    check(
+        links,
+        |_| (),
+        &["http://www.a.test/1", "http://www.a.test/2"],
+        &[("http://www.a.test/3", "nofollow")],
+    );
+}
+
 #[test]
 fn scopes_reach_so_far() {
     let links =

@@ -154,6 +154,16 @@ fn names_that_do_not_exist_or_come_twice_are_refused() {
         message(ChainNames { disposition: names(&["output "]), ..ChainNames::default() }),
         "the disposition chain has no processor `output `; there are outcome, links, sitemaps, pace, output, silent"
     );
+    assert_eq!(
+        message(ChainNames { fetch: names(&["scope", "robots"]), ..ChainNames::default() }),
+        "the fetch chain needs `fetch`: nothing would be fetched"
+    );
+    for disposition in [&["links", "output"][..], &["links", "outcome", "output"]] {
+        assert_eq!(
+            message(ChainNames { disposition: names(disposition), ..ChainNames::default() }),
+            "the disposition chain needs `outcome`: the others go by what it decides, and it stands before them"
+        );
+    }
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use trapline_crawl::CrawlEnd;
 use trapline_crawl::candidate::Prospect;
-use trapline_frontier::{Admission, CrawlState, UrlState};
+use trapline_frontier::{Admission, CrawlChange, CrawlState, UrlState};
 
 use crate::sites::{RobotsTxt, Sites, page};
 
@@ -86,6 +86,39 @@ fn after_a_pause_is_acknowledged_no_request_begins_until_it_is_resumed() {
         assert_eq!(end, CrawlEnd::Exhausted);
         assert_eq!(sites.seen().len(), 12, "{millis}");
     }
+}
+
+#[test]
+fn a_pause_that_is_resumed_before_all_have_landed_is_not_acknowledged() {
+    let sites = slow();
+    let watch = sites.clone();
+    let end = sites.crawl_while(&SEEDS, |handle, _| async move {
+        watch.sleep(Duration::from_millis(500)).await;
+        let pausing = handle.pause();
+        let resuming = async {
+            watch.sleep(Duration::from_millis(500)).await;
+            handle.resume().await.unwrap().unwrap();
+        };
+        let (paused, ()) = tokio::join!(pausing, resuming);
+        assert_eq!(paused.unwrap().unwrap_err(), "the crawl was resumed before all had landed");
+    });
+    assert_eq!(end, CrawlEnd::Exhausted);
+    assert_eq!(sites.seen().len(), 10);
+}
+
+/// Several crawlers may share a store, and any of them may be told to go on.
+#[test]
+fn a_crawl_that_somebody_else_resumes_goes_on() {
+    let sites = slow();
+    let watch = sites.clone();
+    let end = sites.crawl_while(&SEEDS, |handle, frontier| async move {
+        handle.pause().await.unwrap().unwrap();
+        let now = watch.world.now();
+        frontier.steer_crawl(now, CrawlChange::Resume).await.unwrap();
+    });
+    assert_eq!(end, CrawlEnd::Exhausted);
+    assert!(sites.seen().len() < 20, "{} requests", sites.seen().len());
+    assert_eq!(sites.pages().len(), 10);
 }
 
 #[test]

@@ -55,6 +55,17 @@ fn crawl_delay_is_respected_as_far_as_is_wanted() {
     check(5_000, PaceOptions { delay: MS(0), ..PaceOptions::default() }, 5_000);
 }
 
+/// A host that may be asked more often than others still says itself how often.
+#[test]
+fn a_host_with_a_shorter_delay_of_its_own_has_the_last_word() {
+    let robots = RobotsTxt { crawl_delay: Some(MS(500)), ..RobotsTxt::default() };
+    let sites = host(PaceOptions::default(), fine(2)).robots("a.test", robots).with(|options| {
+        let terms = HostTerms { hosts: "a.test".to_owned(), delay: Some(MS(0)), ..HostTerms::default() };
+        options.queue.hosts.push(terms);
+    });
+    assert_eq!(gaps(&sites), [500; 3]);
+}
+
 #[test]
 fn retry_after_is_respected_as_far_as_is_wanted() {
     let said = |seconds: &str| [status(503).with("retry-after", seconds), status(200)];

@@ -1,6 +1,6 @@
 //! Sitemaps: found, read, and no trap.
 
-use crate::sites::{Reply, RobotsTxt, Sites, html};
+use crate::sites::{Reply, RobotsTxt, Sites, html, redirect};
 
 fn sitemap(urls: &[&str]) -> Reply {
     let urls: String = urls.iter().map(|url| format!("<url><loc>{url}</loc></url>")).collect();
@@ -40,6 +40,30 @@ fn sitemaps_that_robots_txt_names_are_read() {
     let listed = sites.pages().into_iter().find(|page| page.url.ends_with("/3")).unwrap();
     assert_eq!((listed.depth, &*listed.hops), (1, "PPM"));
     assert_eq!(sites.skipped(), [("http://b.test/2".into(), "scope".into(), "reject the rest".into())]);
+}
+
+#[test]
+fn a_sitemap_that_has_moved_is_read_where_it_is() {
+    let sites = site(&[])
+        .put("http://a.test/sitemap.xml", [redirect("/index.xml")])
+        .put("http://a.test/index.xml", [sitemap(&["http://a.test/1"])]);
+    sites.crawl(&["http://a.test/"]);
+    assert!(sites.asked_sorted().contains(&"http://a.test/1".to_owned()));
+}
+
+/// Otherwise any site could send us wherever it likes.
+#[test]
+fn sitemaps_that_a_sitemap_lists_are_in_scope_or_where_that_one_is() {
+    let listed = ["http://cdn.test/more.xml", "http://victim.test/x", "http://a.test/map.xml"];
+    let sites = site(&["http://cdn.test/index.xml"])
+        .put("http://cdn.test/index.xml", [index(&listed)])
+        .put("http://cdn.test/more.xml", [sitemap(&["http://a.test/1"])])
+        .put("http://a.test/map.xml", [sitemap(&["http://a.test/2"])]);
+    sites.crawl(&["http://a.test/"]);
+    let asked = sites.asked_sorted();
+    assert!(["http://a.test/1", "http://a.test/2"].iter().all(|url| asked.iter().any(|there| there == url)));
+    assert!(!asked.iter().any(|url| url.contains("victim")), "{asked:?}");
+    assert_eq!(sites.skipped()[0].1, "scope");
 }
 
 /// Sitemaps may be longer than pages.

@@ -30,6 +30,9 @@ use crate::config::FileConfig;
 use crate::ended::complain;
 use crate::{moment, store_url};
 
+const NO_SEEDS: &str =
+    "no seeds: name a URL to begin with, such as https://example.org/, or a file with --seeds";
+
 /// Crawls until the end, and says how it went.
 pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig) -> Result<ExitCode, String> {
     let command_line = command_line_seeds(args, config)?;
@@ -46,6 +49,9 @@ pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig) -> Result<ExitCode, S
     let own_store = config.crawl.store.is_none();
     let store_url = config.crawl.store.as_ref().map_or_else(|| folder.store_url(), |store| store.0.clone());
     if args.fresh {
+        if command_line.is_empty() && args.seed_files.is_empty() && !Inject::has_files(folder.path()) {
+            return Err(NO_SEEDS.to_owned());
+        }
         if !own_store {
             return Err(format!(
                 "--fresh removes only what is in the folder, and this crawl is kept in {}: remove it with `trapline \
@@ -55,6 +61,8 @@ pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig) -> Result<ExitCode, S
         }
         folder.clear(args.yes)?;
     }
+    // How another run stood is no news of this one.
+    let _ = std::fs::remove_file(folder.path().join("status.json"));
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -62,7 +70,7 @@ pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig) -> Result<ExitCode, S
     let store = store_url::share_and_follow(&store_url)?;
     // Within this process time goes forward only, whatever becomes of the machine's clock.
     moment::follow(moment::now());
-    runtime.block_on(async {
+    let ended = runtime.block_on(async {
         let told = |error: StoreError| error.to_string();
         let frontier = Frontier::builder(&config.crawl.name)
             .settings(settings(config))
@@ -84,10 +92,7 @@ pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig) -> Result<ExitCode, S
 
         let nothing = command_line.is_empty() && args.seed_files.is_empty();
         if nothing && stats.urls.iter().sum::<u64>() == 0 && !Inject::has_files(folder.path()) {
-            return Err(
-                "no seeds: name a URL to begin with, such as https://example.org/, or a file with --seeds"
-                    .to_owned(),
-            );
+            return Err(NO_SEEDS.to_owned());
         }
         if matches!(frontier.report(moment::now()).await.map_err(told)?.state, CrawlState::Paused) {
             let folder = folder.path().display();
@@ -135,7 +140,10 @@ pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig) -> Result<ExitCode, S
         let stats = frontier.stats(moment::now()).await.map_err(told)?;
         report(args, folder.path(), end, &stats)?;
         Ok(code(end, &handle.tally()))
-    })
+    });
+    // Somebody may be reading seeds from a terminal or a pipe, and nothing can stop that.
+    runtime.shutdown_background();
+    ended
 }
 
 /// Writes the report, and shows it.
