@@ -8,6 +8,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
+use crate::options::ChainNames;
+use crate::{candidate, disposition, fetch};
+
 /// Whether the next processor has its turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flow {
@@ -51,18 +54,61 @@ pub(crate) fn in_order<P: ?Sized>(
     parts: &[Arc<P>],
     name_of: impl Fn(&P) -> &'static str,
 ) -> Result<Vec<Arc<P>>, ChainError> {
-    let mut ordered: Vec<Arc<P>> = Vec::with_capacity(names.len());
-    for name in names {
-        let Some(part) = parts.iter().find(|part| name_of(part) == name) else {
-            let known: Vec<_> = parts.iter().map(|part| name_of(part)).collect();
+    let known: Vec<_> = parts.iter().map(|part| name_of(part)).collect();
+    check(chain, names, &known)?;
+    let part = |name: &String| parts.iter().find(|part| name_of(part) == name).cloned();
+    Ok(names.iter().filter_map(part).collect())
+}
+
+/// Whether a list of names makes a chain, if these are the parts that there are.
+fn check(chain: &'static str, names: &[String], known: &[&'static str]) -> Result<(), ChainError> {
+    for (place, name) in names.iter().enumerate() {
+        if !known.contains(&name.as_str()) {
             return Err(ChainError::Unknown { chain, name: name.clone(), known: known.join(", ") });
-        };
-        if ordered.iter().any(|there| name_of(there) == name) {
+        }
+        if names[..place].contains(name) {
             return Err(ChainError::Twice { chain, name: name.clone() });
         }
-        ordered.push(Arc::clone(part));
     }
-    Ok(ordered)
+    let place = |name: &str| names.iter().position(|named| named == name);
+    match chain {
+        "fetch" if place("fetch").is_none() => {
+            Err(ChainError::Missing { chain, name: "fetch", why: "nothing would be fetched" })
+        }
+        "disposition" => {
+            let early = disposition::ORDER.iter().filter_map(|name| place(name)).min();
+            if place("outcome").is_some() && early == place("outcome") {
+                return Ok(());
+            }
+            let why = "the others go by what it decides, and it stands before them";
+            Err(ChainError::Missing { chain, name: "outcome", why })
+        }
+        _ => Ok(()),
+    }
+}
+
+impl ChainNames {
+    /// Whether chains can be made of these names, by those who bring no processors of their own; or which one cannot, and why.
+    pub fn check(&self) -> Result<(), ChainError> {
+        let chains = [
+            ("candidate", &self.candidate, &candidate::NAMES[..]),
+            ("fetch", &self.fetch, &fetch::ORDER),
+            ("disposition", &self.disposition, &disposition::ORDER),
+        ];
+        chains.into_iter().try_for_each(|(chain, names, known)| match names {
+            Some(names) => check(chain, names, known),
+            None => Ok(()),
+        })
+    }
+}
+
+impl ChainError {
+    /// Which chain it is.
+    pub fn chain(&self) -> &'static str {
+        match self {
+            Self::Unknown { chain, .. } | Self::Missing { chain, .. } | Self::Twice { chain, .. } => chain,
+        }
+    }
 }
 
 /// A chain that cannot be built.

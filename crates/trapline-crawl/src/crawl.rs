@@ -2,6 +2,7 @@
 //!
 //! All policy is in the chains, which run in tasks of their own, one a visit. The loop alone talks to the frontier, in batches.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -302,7 +303,7 @@ impl Crawl {
         let mut places = Vec::new();
         for seed in seeds {
             let url = seed.url.clone();
-            let candidate = self.candidates.consider(seed);
+            let candidate = self.consider_seed(seed);
             if candidate.is_ok() {
                 places.extend(self.scope.seeds.add(&url));
             }
@@ -339,6 +340,16 @@ impl Crawl {
         tally.seeds += answers.iter().filter(|answer| matches!(answer, Ok(Admission::Added))).count() as u64;
         drop(tally);
         Ok(answers)
+    }
+
+    /// A rule that panics costs the seed, not the crawl.
+    fn consider_seed(&self, seed: Prospect) -> Result<Candidate, SkippedLine> {
+        let (url, depth) = (seed.request.url.clone(), seed.request.depth);
+        let considered = catch_unwind(AssertUnwindSafe(|| self.candidates.consider(seed)));
+        considered.unwrap_or_else(|_| {
+            let detail = Some("a rule of the candidate chain panicked".to_owned());
+            Err(SkippedLine { url, reason: "panic".to_owned(), detail, via: None, depth })
+        })
     }
 
     /// How many more fetches may begin.

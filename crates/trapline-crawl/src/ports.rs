@@ -56,6 +56,10 @@ pub struct RobotsWord {
     pub crawl_delay: Option<Duration>,
     /// The file could not be had; until then nobody asks again.
     pub unreachable_until: Option<Timestamp>,
+    /// Why it could not be had, for people.
+    pub trouble: Option<String>,
+    /// It could not be had because we refuse to ask such a server; that will not change.
+    pub refused: bool,
     /// When the server was asked.
     pub fetched: Timestamp,
     /// Sitemaps that the file names.

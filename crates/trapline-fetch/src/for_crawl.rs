@@ -96,7 +96,10 @@ impl Robots for RobotsCache {
         let (file, _) = self.of(now, url).await;
         let decision = file.rules.check(url);
         let unreachable = file.standing == RobotsStanding::Unreachable;
+        let (trouble, refused) = file.trouble.clone().unzip();
         RobotsWord {
+            trouble,
+            refused: refused.unwrap_or(false),
             allowed: decision.allowed,
             line: decision.line.map(|line| format!("line {}: {line}", line.number)),
             crawl_delay: file.rules.crawl_delay(),

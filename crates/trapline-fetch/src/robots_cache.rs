@@ -87,13 +87,15 @@ pub struct RobotsFile {
     pub until: Timestamp,
     /// How often in a row it could not be had.
     pub failures: u32,
+    /// Why it could not be had, if this process has asked: what happened, and whether we refused it ourselves.
+    pub trouble: Option<(String, bool)>,
 }
 
 impl RobotsFile {
     fn new(names: &[String], robots: Robots, known: Known) -> Self {
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let Known { standing, fetched, until, failures } = known;
-        Self { rules: robots.for_agents(&names), robots, standing, fetched, until, failures }
+        Self { rules: robots.for_agents(&names), robots, standing, fetched, until, failures, trouble: None }
     }
 
     /// The addresses of sitemaps that the file names, as URLs.
@@ -263,7 +265,19 @@ impl Inner {
             options.lifetime
         };
         let known = Known { standing, fetched: now, until: now + holds, failures };
-        RobotsFile::new(&options.agents, robots, known)
+        let trouble = failed.then(|| trouble_of(&fetched));
+        RobotsFile { trouble, ..RobotsFile::new(&options.agents, robots, known) }
+    }
+}
+
+/// Why a robots.txt could not be had.
+fn trouble_of(fetched: &Fetched) -> (String, bool) {
+    match (&fetched.error, fetched.status) {
+        (Some(error), _) => (error.to_string(), error.is_refusal()),
+        (None, Some(status)) if fetched.truncated.is_none() && fetched.decode_fault.is_none() => {
+            (format!("the server answers {status}"), false)
+        }
+        _ => ("it did not come whole".to_owned(), false),
     }
 }
 

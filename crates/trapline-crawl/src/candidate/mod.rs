@@ -33,6 +33,10 @@ use crate::options::CrawlOptions;
 /// The rules of the candidate chain, as they follow one another unless a configuration says otherwise.
 pub const ORDER: [&str; 8] = ["scheme", "kinds", "nofollow", "scope", "limits", "traps", "patterns", "queue"];
 
+/// All rules that there are, the last one only for those who name it.
+pub const NAMES: [&str; 9] =
+    ["scheme", "kinds", "nofollow", "scope", "limits", "traps", "patterns", "queue", "no_query"];
+
 /// What decisions are logged as.
 const DECISIONS: &str = "trapline_crawl::decisions";
 

@@ -88,12 +88,5 @@ pub(crate) fn chain(
     ];
     parts.extend(own);
     let names = options.chains.disposition.clone().unwrap_or_else(|| ORDER.map(str::to_owned).to_vec());
-    let chain = in_order("disposition", &names, &parts, |part: &dyn Processor<Disposition>| part.name())?;
-    let place = |name: &str| names.iter().position(|named| named == name);
-    let late = |name: &str| place(name) < place("outcome") && place(name).is_some();
-    if place("outcome").is_none() || ORDER.iter().any(|name| late(name)) {
-        let why = "the others go by what it decides, and it stands before them";
-        return Err(ChainError::Missing { chain: "disposition", name: "outcome", why });
-    }
-    Ok(chain)
+    in_order("disposition", &names, &parts, |part: &dyn Processor<Disposition>| part.name())
 }

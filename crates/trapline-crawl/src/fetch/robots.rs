@@ -44,7 +44,16 @@ impl Processor<Visit> for Obey {
         let word = robots.ask(now, visit.url()).await;
         visit.verdict = if let Some(until) = word.unreachable_until {
             let asked = word.fetched >= visit.started;
-            Some(Verdict::Retry { at: Some(until), reason: "robots.txt cannot be had".to_owned(), asked })
+            let trouble = word.trouble.as_deref().map_or(String::new(), |trouble| format!(": {trouble}"));
+            let reason = format!("robots.txt cannot be had{trouble}");
+            if asked {
+                tracing::warn!(url = visit.url().as_str(), "{reason}");
+            }
+            Some(if word.refused {
+                Verdict::Dead { reason }
+            } else {
+                Verdict::Retry { at: Some(until), reason, asked }
+            })
         } else if !word.allowed {
             let detail = word.line.clone().unwrap_or_default();
             Some(Verdict::Disregard { rule: "robots", detail })

@@ -32,6 +32,9 @@ pub(super) fn check(loaded: &Loaded, known: &[String]) -> Vec<Mistake> {
         "a period takes some time; write \"none\" for no period",
     );
     found.some("crawl.name", !config.crawl.name.is_empty(), "a crawl needs a name");
+    if let Err(error) = config.chain_names().check() {
+        found.wrong(&format!("chains.{}", error.chain()), error);
+    }
     if found.mistakes.is_empty() && known.is_empty() {
         found.fetching();
     }

@@ -44,6 +44,16 @@ impl FileConfig {
         })
     }
 
+    /// The processors of a crawl's chains.
+    pub(crate) fn chain_names(&self) -> trapline_crawl::ChainNames {
+        let chains = &self.chains;
+        trapline_crawl::ChainNames {
+            candidate: chains.candidate.clone(),
+            fetch: chains.fetch.clone(),
+            disposition: chains.disposition.clone(),
+        }
+    }
+
     /// How robots.txt files are fetched and remembered.
     pub(crate) fn robots_options(&self) -> RobotsOptions {
         let robots = &self.robots;

@@ -218,7 +218,7 @@ fn a_whole_file_is_understood() {
         [dns]
         name_servers = ["192.0.2.53", "[2001:db8::53]:5353"]
         [chains]
-        candidate = ["scope", "canonical"]
+        candidate = ["scope", "traps"]
         [[host]]
         match = "*.slow.example"
         delay = "10s"
@@ -240,7 +240,7 @@ fn a_whole_file_is_understood() {
     };
     assert_eq!((&*domain, &*prefix), ("b.example", "https://b.example/private/"));
     assert_eq!(config.scope.rules[1].name.as_deref(), Some("private"));
-    assert_eq!(config.chains.candidate.as_deref(), Some(&["scope".to_owned(), "canonical".to_owned()][..]));
+    assert_eq!(config.chains.candidate.as_deref(), Some(&["scope".to_owned(), "traps".to_owned()][..]));
     let options = config.fetch_options().unwrap();
     assert_eq!(options.dial.dns.name_servers[0].to_string(), "192.0.2.53:53");
     assert_eq!((options.hosts.len(), options.credentials.len()), (1, 1));
@@ -381,6 +381,14 @@ fn values_that_do_not_fit_are_told_what_would() {
         (
             "[[host]]\nmatch = \"127.0.0.1\"",
             "2: host[1].match: \"127.0.0.1\" is no pattern for host names: expected *, *.example.com or a name",
+        ),
+        (
+            "[chains]\nfetch = [\"scope\", \"fetsch\"]",
+            "2: chains.fetch: the fetch chain has no processor `fetsch`; there are scope, robots, conditional, fetch, extract",
+        ),
+        (
+            "[chains]\ndisposition = [\"output\"]",
+            "2: chains.disposition: the disposition chain needs `outcome`: the others go by what it decides, and it stands before them",
         ),
         (
             "[[credentials]]\norigin = \"a.example\"\nuser = \"u\"\npassword = \"p\"",

@@ -15,14 +15,19 @@ use crate::ended::complain;
 pub(super) struct Inject {
     folder: PathBuf,
     /// Files that were there when it was last looked at. One that has not changed since is complete.
-    seen: BTreeMap<PathBuf, (u64, Option<SystemTime>)>,
+    seen: BTreeMap<PathBuf, About>,
+    /// Files that could not be taken up, as they were. They are not tried again unless they change.
+    failed: BTreeMap<PathBuf, About>,
 }
+
+/// How long a file is, and when it was changed.
+type About = (u64, Option<SystemTime>);
 
 impl Inject {
     pub(super) fn new(folder: &Path) -> Result<Self, String> {
         let folder = folder.join("inject");
         fs::create_dir_all(&folder).map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
-        Ok(Self { folder, seen: BTreeMap::new() })
+        Ok(Self { folder, seen: BTreeMap::new(), failed: BTreeMap::new() })
     }
 
     /// Whether something waits there to be taken up.
@@ -31,8 +36,8 @@ impl Inject {
         files.into_iter().any(|entry| entry.path().is_file())
     }
 
-    /// Takes up the files that are complete.
-    pub(super) async fn look(&mut self, handle: &CrawlHandle) {
+    /// Takes up the files that are complete. Answers whether nothing more waits there.
+    pub(super) async fn look(&mut self, handle: &CrawlHandle) -> bool {
         let mut there = BTreeMap::new();
         for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
             let hidden = entry.file_name().to_string_lossy().starts_with('.');
@@ -43,6 +48,7 @@ impl Inject {
                 there.insert(entry.path(), (about.len(), about.modified().ok()));
             }
         }
+        there.retain(|path, about| self.failed.get(path) != Some(about));
         let complete: Vec<_> = there
             .iter()
             .filter(|(path, about)| self.seen.get(*path) == Some(about))
@@ -50,11 +56,13 @@ impl Inject {
             .collect();
         self.seen = there;
         for path in complete {
-            self.seen.remove(&path);
+            let about = self.seen.remove(&path);
             if let Err(error) = self.take(&path, handle).await {
                 complain(&format!("trapline crawl: cannot take up {}: {error}", path.display()));
+                self.failed.extend(about.map(|about| (path, about)));
             }
         }
+        self.seen.is_empty()
     }
 
     async fn take(&self, path: &Path, handle: &CrawlHandle) -> std::io::Result<()> {

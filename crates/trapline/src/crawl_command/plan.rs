@@ -1,17 +1,17 @@
 //! From the configuration to the options of the crawl.
 
 use trapline_core::{CanonicalRules, ProfileError};
+use trapline_crawl::CrawlOptions;
 use trapline_crawl::candidate::{
     HostTerms, LimitOptions, Patterns, QueueOptions, ScopeKind, ScopeRule, TrapOptions,
 };
 use trapline_crawl::disposition::{PaceOptions, RetryOptions};
-use trapline_crawl::{ChainNames, CrawlOptions};
 
 use crate::config::{self, FileConfig};
 
 /// The options of the crawl.
 pub(super) fn crawl_options(config: &FileConfig) -> Result<CrawlOptions, String> {
-    let FileConfig { crawl, scope, traps, pace, retry, sitemaps, chains, .. } = config;
+    let FileConfig { crawl, scope, traps, pace, retry, sitemaps, .. } = config;
     let texts = |patterns: &[regex::Regex]| -> Vec<String> {
         patterns.iter().map(|pattern| pattern.as_str().to_owned()).collect()
     };
@@ -64,11 +64,7 @@ pub(super) fn crawl_options(config: &FileConfig) -> Result<CrawlOptions, String>
         sitemap_guess: sitemaps.guess,
         redirected_seeds: crawl.redirected_seeds,
         log_decisions: scope.log_decisions,
-        chains: ChainNames {
-            candidate: chains.candidate.clone(),
-            fetch: chains.fetch.clone(),
-            disposition: chains.disposition.clone(),
-        },
+        chains: config.chain_names(),
         concurrency: crawl.concurrency as usize,
         lease: crawl.lease,
         max_pages: crawl.max_pages,

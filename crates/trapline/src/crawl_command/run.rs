@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+use tokio::sync::oneshot;
 use trapline_core::Timestamp;
 use trapline_crawl::{Crawl, CrawlEnd, CrawlHandle, Tally};
 use trapline_fetch::{Fetcher, RobotsCache};
@@ -117,7 +118,9 @@ pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig) -> Result<ExitCode, S
         let crawl = builder.build(Arc::new(fetcher)).map_err(|error| error.to_string())?;
         let handle = crawl.handle();
         listen_to_signals(&handle)?;
+        let (injected, all_injected) = oneshot::channel();
         let watch = Watch {
+            injected: Some(injected),
             handle: handle.clone(),
             frontier: frontier.clone(),
             folder: folder.path().to_owned(),
@@ -132,7 +135,7 @@ pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig) -> Result<ExitCode, S
             adaptive: config.crawl.adaptive.then_some(config.crawl.concurrency as usize),
         };
         let watching = tokio::spawn(watch.run());
-        let seeding = tokio::spawn(seed(handle.clone(), command_line, args.seed_files.clone()));
+        let seeding = tokio::spawn(seed(handle.clone(), command_line, args.seed_files.clone(), all_injected));
         let end = crawl.run().await.map_err(|error| error.to_string())?;
         seeding.abort();
         watching.abort();
@@ -231,8 +234,13 @@ fn command_line_seeds(
     all.map(|seed| seeds::read(seed).map_err(|wrong| format!("`{seed}`: {wrong}"))).collect()
 }
 
-/// Hands over all seeds: those of the command line, then file by file.
-async fn seed(handle: CrawlHandle, first: Vec<trapline_crawl::candidate::Prospect>, files: Vec<PathBuf>) {
+/// Hands over all seeds: those of the command line, then file by file, then those of the folder.
+async fn seed(
+    handle: CrawlHandle,
+    first: Vec<trapline_crawl::candidate::Prospect>,
+    files: Vec<PathBuf>,
+    all_injected: oneshot::Receiver<()>,
+) {
     if !first.is_empty() && handle.seed(first).await.is_none() {
         return;
     }
@@ -278,6 +286,8 @@ async fn seed(handle: CrawlHandle, first: Vec<trapline_crawl::candidate::Prospec
             }
         }
     }
+    // What was dropped into the folder before the start counts too.
+    let _ = all_injected.await;
     handle.end_seeding().await;
 }
 

@@ -17,6 +17,13 @@ pub(super) fn read(text: &str) -> Result<Prospect, String> {
         !scheme.is_empty()
             && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
     });
+    if let Some((word, rest)) = text.split_once(':')
+        && !has_scheme
+        && !rest.starts_with(|first: char| first.is_ascii_digit())
+        && word.bytes().all(|byte| byte.is_ascii_alphabetic())
+    {
+        return Err(format!("`{word}:` is not fetched; write an http or https URL"));
+    }
     let whole = if has_scheme { text.to_owned() } else { format!("http://{text}") };
     let url = parse_url(&whole, None)
         .map_err(|reason| format!("this is no URL: {reason}; write it like https://example.org/"))?;
@@ -116,7 +123,8 @@ mod tests {
             ("example.org:8080/x?y=http://z/", Some("http://example.org:8080/x?y=http://z/")),
             ("//example.org/x", Some("http://example.org/x")),
             ("ftp://example.org/", None),
-            ("mailto:a@example.org", Some("http://mailto:a@example.org/")),
+            ("mailto:a@example.org", None),
+            ("localhost:8080/x", Some("http://localhost:8080/x")),
             ("http://", None),
             ("a b", None),
         ] {

@@ -5,6 +5,7 @@ use std::io::{IsTerminal, Write, stderr};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use tokio::sync::oneshot;
 use trapline_crawl::CrawlHandle;
 use trapline_frontier::{CrawlState, Frontier};
 
@@ -36,6 +37,8 @@ pub(super) struct Watch {
     pub(super) folder: PathBuf,
     pub(super) control: Control,
     pub(super) inject: Inject,
+    /// Who wants to know when nothing that was there at the beginning waits in `inject/` any more.
+    pub(super) injected: Option<oneshot::Sender<()>>,
     pub(super) telling: Telling,
     pub(super) max_pages: Option<u64>,
     /// The number of fetches follows the machine, up to this.
@@ -50,6 +53,7 @@ impl Watch {
         let mut gauge = self.adaptive.and_then(|_| Gauge::new());
         let mut rates: Vec<(Instant, u64)> = vec![(begun, self.handle.pages())];
         let (mut last_second, mut last_line) = (begun, begun);
+        self.take_up().await;
         loop {
             tokio::time::sleep(control::PERIOD).await;
             self.control.look(&self.handle);
@@ -58,7 +62,7 @@ impl Watch {
                 continue;
             }
             last_second = now;
-            self.inject.look(&self.handle).await;
+            self.take_up().await;
             self.adapt(gauge.as_mut());
             rates.push((now, self.handle.pages()));
             rates.retain(|(at, _)| now.duration_since(*at) <= RATE_PERIOD + adapt::PERIOD);
@@ -78,6 +82,15 @@ impl Watch {
                     if self.telling.json { status.to_string() } else { output::plain(&standing.line()) };
                 let _ = writeln!(stderr(), "{line}");
             }
+        }
+    }
+
+    async fn take_up(&mut self) {
+        if self.inject.look(&self.handle).await
+            && let Some(injected) = self.injected.take()
+        {
+            // Seeding may have ended already.
+            let _ = injected.send(());
         }
     }
 

@@ -330,6 +330,41 @@ fn bad_input_is_told_of_and_hurts_nobody() {
     check(&["--set", "pace.dely=1s"], "did you mean `delay`?");
     check(&["--config", "/nowhere/crawl.toml"], "cannot read the configuration");
     check(&["--store", "disc:x"], "--store");
+    check(&["mailto:a@b.test"], "`mailto:` is not fetched");
+    check(&["--set", "chains.fetch=[\"scope\"]"], "the fetch chain needs `fetch`");
+    // What is wrong is told before anything is removed.
+    for wrong in [&["--set", "chains.fetch=[\"scope\"]"][..], &[]] {
+        let output = Command::new(env!("CARGO_BIN_EXE_trapline"))
+            .args(["crawl", "--fresh", "--yes", "--out"])
+            .arg(&folder.path)
+            .args(wrong)
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(2), "{wrong:?}: {}", error(&output));
+        assert!(!lines(&folder.path, "pages.jsonl").is_empty(), "{wrong:?}");
+    }
+    // An address that may not be dialled is told of at once, and what can be done.
+    let guarded = Folder::new("crawl-guarded");
+    let output = Command::new(env!("CARGO_BIN_EXE_trapline"))
+        .args(["crawl", &format!("http://{address}/"), "--contact", "a@b.test", "--out"])
+        .arg(&guarded.path)
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", error(&output));
+    assert!(error(&output).contains("robots.txt cannot be had: "), "{}", error(&output));
+    // Seeds that were dropped in before the start are taken up.
+    let dropped = Folder::new("crawl-dropped");
+    fs::create_dir_all(dropped.path.join("inject")).unwrap();
+    fs::write(dropped.path.join("inject/seeds.txt"), format!("{address}/p1\n")).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_trapline"))
+        .args(["crawl", "--allow-network", "127.0.0.0/8", "--delay", "0", "--contact", "a@b.test", "--out"])
+        .arg(&dropped.path)
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", error(&output));
+    assert!(
+        lines(&dropped.path, "pages.jsonl").iter().any(|line| line["url"] == format!("http://{address}/p1"))
+    );
     // Somebody else's results are not written over.
     let other = Folder::new("crawl-other");
     fs::create_dir_all(&other.path).unwrap();
