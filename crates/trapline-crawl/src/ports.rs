@@ -1,6 +1,7 @@
 //! What a crawl asks of the world. Everything that is not a function of its arguments comes in here: time, tasks, chance,
 //! responses, robots.txt, and a place for results.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -63,7 +64,7 @@ pub struct RobotsWord {
     /// When the server was asked.
     pub fetched: Timestamp,
     /// Sitemaps that the file names.
-    pub sitemaps: Vec<Url>,
+    pub sitemaps: Arc<[Url]>,
 }
 
 /// Takes the results of a crawl.

@@ -105,7 +105,7 @@ impl Robots for RobotsCache {
             crawl_delay: file.rules.crawl_delay(),
             unreachable_until: unreachable.then_some(file.until),
             fetched: file.fetched,
-            sitemaps: if file.fetched >= now { file.sitemaps(url).collect() } else { Vec::new() },
+            sitemaps: file.sitemaps(url),
         }
     }
 }

@@ -9,7 +9,7 @@
 mod remembered;
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use trapline_core::{Timestamp, parse_url};
@@ -89,18 +89,30 @@ pub struct RobotsFile {
     pub failures: u32,
     /// Why it could not be had, if this process has asked: what happened, and whether we refused it ourselves.
     pub trouble: Option<(String, bool)>,
+    /// Addresses of sitemaps, once somebody has asked.
+    sitemaps: OnceLock<Arc<[Url]>>,
 }
 
 impl RobotsFile {
     fn new(names: &[String], robots: Robots, known: Known) -> Self {
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let Known { standing, fetched, until, failures } = known;
-        Self { rules: robots.for_agents(&names), robots, standing, fetched, until, failures, trouble: None }
+        Self {
+            rules: robots.for_agents(&names),
+            robots,
+            standing,
+            fetched,
+            until,
+            failures,
+            trouble: None,
+            sitemaps: OnceLock::new(),
+        }
     }
 
-    /// The addresses of sitemaps that the file names, as URLs.
-    pub fn sitemaps<'f>(&'f self, of: &'f Url) -> impl Iterator<Item = Url> + 'f {
-        self.robots.sitemaps().filter_map(move |(_, text)| parse_url(text, Some(of)).ok())
+    /// The addresses of sitemaps that the file names, as URLs. It is the file of this one.
+    pub fn sitemaps(&self, of: &Url) -> Arc<[Url]> {
+        let urls = || self.robots.sitemaps().filter_map(|(_, text)| parse_url(text, Some(of)).ok()).collect();
+        Arc::clone(self.sitemaps.get_or_init(urls))
     }
 }
 

@@ -68,8 +68,8 @@ impl Default for PaceOptions {
     }
 }
 
-/// How many queues are remembered. Those that were not heard of for longest are forgotten, which makes a host wait longer in
-/// the worst case, never shorter.
+/// How many queues are remembered, about. Those that were not heard of for longest are forgotten: then a host has no burst, and its
+/// back-off begins anew.
 const QUEUES_MAX: usize = 100_000;
 
 /// Decides how long a queue waits.
@@ -77,7 +77,25 @@ pub(super) struct Politeness {
     options: PaceOptions,
     world: Arc<dyn World>,
     frontier: Frontier,
-    queues: Mutex<BTreeMap<Arc<str>, QueueMemory>>,
+    queues: Mutex<Queues>,
+}
+
+/// What is remembered of queues, in two halves: when the first is full, it becomes the second, and what was there is forgotten.
+#[derive(Debug, Default)]
+struct Queues {
+    recent: BTreeMap<Arc<str>, QueueMemory>,
+    older: BTreeMap<Arc<str>, QueueMemory>,
+}
+
+impl Queues {
+    /// What is remembered of a queue, or was just begun.
+    fn of(&mut self, key: &Arc<str>, fresh: QueueMemory) -> &mut QueueMemory {
+        if !self.recent.contains_key(key) && self.recent.len() >= QUEUES_MAX / 2 {
+            self.older = std::mem::take(&mut self.recent);
+        }
+        let older = &mut self.older;
+        self.recent.entry(Arc::clone(key)).or_insert_with(|| older.remove(key).unwrap_or(fresh))
+    }
 }
 
 /// What is remembered of a queue. Not kept: after a restart a host has no burst, and is asked once before it is backed off from.
@@ -191,14 +209,9 @@ impl Politeness {
 
     fn remember<T>(&self, disposition: &Disposition, change: impl FnOnce(&mut QueueMemory) -> T) -> T {
         let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = &disposition.visit.lease.key;
-        if queues.len() >= QUEUES_MAX && !queues.contains_key(key) {
-            let oldest = queues.iter().min_by_key(|(_, queue)| queue.at).map(|(key, _)| Arc::clone(key));
-            oldest.and_then(|oldest| queues.remove(&oldest));
-        }
         let fresh =
             QueueMemory { tokens: 1.0, at: disposition.ended, overloads: 0, latency: Latency::default() };
-        change(queues.entry(Arc::clone(key)).or_insert(fresh))
+        change(queues.of(&disposition.visit.lease.key, fresh))
     }
 
     /// The delay of a queue, as it was set for it or for all.
@@ -245,6 +258,12 @@ impl Processor<Disposition> for Politeness {
         }
         let own = self.own_delay(disposition).await;
         let own = if bursts && !own.is_zero() { self.burst(disposition, own) } else { own };
+        if bursts && wanted > own {
+            // The time for which it wants to be left alone earns it no burst.
+            self.remember(disposition, |queue| {
+                (queue.tokens, queue.at) = (0.0, disposition.ended + wanted);
+            });
+        }
         disposition.delay = Some(own.max(wanted) + self.jitter());
         Flow::Next
     }

@@ -144,6 +144,15 @@ fn a_host_that_was_left_alone_may_be_asked_in_a_burst() {
 }
 
 #[test]
+fn a_host_that_was_left_alone_because_it_had_too_much_to_do_has_no_burst() {
+    let pace = PaceOptions { burst: 3, ..PaceOptions::default() };
+    let replies = [status(429), status(200), status(200), status(200)];
+    let gaps = gaps(&host(pace, replies));
+    assert_eq!(gaps[1], 30_000, "{gaps:?}");
+    assert!(gaps[2..4].iter().all(|gap| *gap >= 950), "{gaps:?}");
+}
+
+#[test]
 fn a_larger_delay_that_an_operator_set_is_not_shortened() {
     for pace in [
         PaceOptions::default(),

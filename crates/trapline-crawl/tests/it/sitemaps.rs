@@ -1,6 +1,8 @@
 //! Sitemaps: found, read, and no trap.
 
-use crate::sites::{Reply, RobotsTxt, Sites, html, redirect};
+use std::time::Duration;
+
+use crate::sites::{Reply, RobotsTxt, Sites, html, page, redirect};
 
 fn sitemap(urls: &[&str]) -> Reply {
     let urls: String = urls.iter().map(|url| format!("<url><loc>{url}</loc></url>")).collect();
@@ -64,6 +66,24 @@ fn sitemaps_that_a_sitemap_lists_are_in_scope_or_where_that_one_is() {
     assert!(["http://a.test/1", "http://a.test/2"].iter().all(|url| asked.iter().any(|there| there == url)));
     assert!(!asked.iter().any(|url| url.contains("victim")), "{asked:?}");
     assert_eq!(sites.skipped()[0].1, "scope");
+}
+
+/// Whoever saw the robots.txt come may have died before it could tell anybody.
+#[test]
+fn sitemaps_are_read_although_the_crawl_was_stopped_after_robots_txt() {
+    let sites = site(&["http://a.test/map.xml"])
+        .put("http://a.test/", [page(&[]).taking(Duration::from_secs(5))])
+        .put("http://a.test/map.xml", [sitemap(&["http://a.test/1"])])
+        .with(|options| options.pace.delay = Duration::ZERO);
+    let watch = sites.clone();
+    sites.crawl_while(&["http://a.test/"], |handle, _| async move {
+        watch.sleep(Duration::from_secs(2)).await;
+        handle.abort().await;
+    });
+    assert_eq!(sites.asked(), ["http://a.test/robots.txt", "http://a.test/"]);
+    sites.crawl(&[]);
+    assert!(sites.asked().contains(&"http://a.test/1".to_owned()), "{:?}", sites.asked());
+    assert_eq!(sites.asked().iter().filter(|url| url.ends_with("/map.xml")).count(), 1);
 }
 
 /// Sitemaps may be longer than pages.

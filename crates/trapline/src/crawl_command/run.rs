@@ -37,6 +37,9 @@ const NO_SEEDS: &str =
 /// Crawls until the end, and says how it went.
 pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig) -> Result<ExitCode, String> {
     let command_line = command_line_seeds(args, config)?;
+    for path in args.seed_files.iter().filter(|path| path.as_os_str() != "-") {
+        File::open(path).map_err(|error| format!("cannot read seeds from {}: {error}", path.display()))?;
+    }
     let options = plan::crawl_options(config)?;
     let fetch_options = config.fetch_options().map_err(|(option, message)| format!("{option}: {message}"))?;
     for warning in fetch_options.warnings() {

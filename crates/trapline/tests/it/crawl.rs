@@ -165,13 +165,16 @@ fn processors_are_left_out_reordered_and_added_by_the_configuration() {
     let (_, _, pages, skipped) = visited("chains-more", more);
     assert!(!pages.iter().any(|path| path.contains('?')), "{pages:?}");
     assert!(skipped.iter().any(|line| line.starts_with("no_query ")), "{skipped:?}");
-    // `nofollow` before `scope` or after it: who comes first has the say.
-    let link = |name: &str, order: &str| {
-        let (_, _, _, skipped) = visited(name, &format!("candidate = [{order}]"));
-        skipped.iter().any(|line| line.starts_with("no_query ") && line.contains("sort=up"))
+    // A link that two rules drop: who comes first has the say.
+    let drops = |name: &str, order: &str| {
+        let (_, _, _, skipped) =
+            visited(name, &format!("candidate = [{order}]\n[scope]\nexclude = ['/never']"));
+        skipped.into_iter().find(|line| line.contains("/never")).unwrap_or_default()
     };
-    assert!(link("chains-first", "\"no_query\", \"scope\", \"queue\""));
-    assert!(link("chains-last", "\"scope\", \"queue\", \"no_query\""));
+    let first = drops("chains-first", r#""scope", "nofollow", "patterns", "queue""#);
+    assert!(first.starts_with("nofollow "), "{first}");
+    let last = drops("chains-last", r#""scope", "patterns", "nofollow", "queue""#);
+    assert!(last.starts_with("patterns "), "{last}");
     // Without `extract` there are no links.
     let (code, _, pages, _) = visited("chains-fetch", "fetch = [\"scope\", \"robots\", \"fetch\"]");
     assert_eq!((code, pages), (Some(0), vec!["/".to_owned()]));
@@ -331,6 +334,7 @@ fn bad_input_is_told_of_and_hurts_nobody() {
     check(&["--config", "/nowhere/crawl.toml"], "cannot read the configuration");
     check(&["--store", "disc:x"], "--store");
     check(&["mailto:a@b.test"], "`mailto:` is not fetched");
+    check(&["--seeds", "/nowhere/seeds.txt"], "cannot read seeds from /nowhere/seeds.txt");
     check(&["--set", "chains.fetch=[\"scope\"]"], "the fetch chain needs `fetch`");
     // What is wrong is told before anything is removed.
     for wrong in [&["--set", "chains.fetch=[\"scope\"]"][..], &[]] {
