@@ -285,7 +285,8 @@ impl Inner {
 /// Why a robots.txt could not be had.
 fn trouble_of(fetched: &Fetched) -> (String, bool) {
     match (&fetched.error, fetched.status) {
-        (Some(error), _) => (error.to_string(), error.is_refusal()),
+        // Where a redirect leads says nothing about the host itself.
+        (Some(error), _) => (error.to_string(), error.is_refusal() && fetched.hops == 0),
         (None, Some(status)) if fetched.truncated.is_none() && fetched.decode_fault.is_none() => {
             (format!("the server answers {status}"), false)
         }

@@ -96,7 +96,7 @@ impl Visit {
             last_modified: None,
             decoded_bytes_max: None,
         };
-        let visit = Self {
+        let mut visit = Self {
             lease,
             started,
             request,
@@ -106,9 +106,10 @@ impl Visit {
             sitemap: None,
             verdict: None,
         };
-        let sitemap_bytes_max =
-            visit.is_sitemap().then(|| SitemapLimits::default().decoded_bytes_max as usize);
-        Some(Self { request: WebRequest { decoded_bytes_max: sitemap_bytes_max, ..visit.request }, ..visit })
+        if visit.is_sitemap() {
+            visit.request.decoded_bytes_max = Some(SitemapLimits::default().decoded_bytes_max as usize);
+        }
+        Some(visit)
     }
 
     /// The URL that is fetched.

@@ -46,8 +46,12 @@ impl Processor<Visit> for Obey {
             let asked = word.fetched >= visit.started;
             let trouble = word.trouble.as_deref().map_or(String::new(), |trouble| format!(": {trouble}"));
             let reason = format!("robots.txt cannot be had{trouble}");
-            if asked {
-                tracing::warn!(url = visit.url().as_str(), "{reason}");
+            let url = visit.url().as_str();
+            match (asked, visit.lease.request.depth) {
+                // Somebody has named it, perhaps with a slip of the pen.
+                (true, 0) => tracing::warn!(url, "{reason}"),
+                (true, _) => tracing::info!(url, "{reason}"),
+                (false, _) => {}
             }
             Some(if word.refused {
                 Verdict::Dead { reason }
