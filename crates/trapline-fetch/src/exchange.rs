@@ -351,7 +351,8 @@ fn explain(connection: &Connection, limits: &Limits, error: &hyper::Error) -> Fe
             // hyper calls a length so that no number can hold too large as well.
             FetchErrorKind::BadResponse
         }
-    } else if error.is_parse() {
+    } else if error.is_parse() || (tape.received() > 0 && !tape.asked()) {
+        // A server that speaks first, as those of SSH and mail do, is heard before or after the request went out.
         FetchErrorKind::BadResponse
     } else if is_io(error) {
         FetchErrorKind::Reset

@@ -265,8 +265,10 @@ impl Inner {
 fn is_stale(connection: &Connection, error: &FetchError) -> bool {
     match connection {
         Connection::H1(_) => {
-            matches!(error.kind(), FetchErrorKind::Closed | FetchErrorKind::Reset)
-                && connection.tape().received() == 0
+            let tape = connection.tape();
+            let nothing_came = tape.received() == 0;
+            matches!(error.kind(), FetchErrorKind::Closed | FetchErrorKind::Reset) && nothing_came
+                || !tape.asked()
         }
         Connection::H2(_) => {
             matches!(error.kind(), FetchErrorKind::Closed | FetchErrorKind::Reset | FetchErrorKind::H2Refused)

@@ -32,6 +32,8 @@ pub(crate) struct Tape {
     raw_bytes_max: Option<usize>,
     /// Something was not kept, because of `raw_bytes_max`.
     left_off: bool,
+    /// Something of the request has gone out.
+    asked: bool,
     /// Bytes of this response so far, those of its head included.
     received: u64,
     first_byte: Option<Instant>,
@@ -107,6 +109,7 @@ impl SharedTape {
         tape.listening = true;
         tape.kept = BytesMut::new();
         tape.left_off = false;
+        tape.asked = false;
         tape.received = 0;
         tape.first_byte = None;
         tape.head_bytes_max = head_bytes_max;
@@ -162,6 +165,11 @@ impl SharedTape {
 
     pub(crate) fn received(&self) -> u64 {
         self.lock().received
+    }
+
+    /// Whether the server can have seen anything of the request.
+    pub(crate) fn asked(&self) -> bool {
+        self.lock().asked
     }
 
     /// Bytes came while nobody had asked for any.
@@ -271,6 +279,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Tap<S> {
 
 impl<S: AsyncWrite + Unpin> AsyncWrite for Tap<S> {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.tape.lock().asked = true;
         Pin::new(&mut self.get_mut().stream).poll_write(cx, bytes)
     }
 
@@ -291,6 +300,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Tap<S> {
         cx: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        self.tape.lock().asked = true;
         Pin::new(&mut self.get_mut().stream).poll_write_vectored(cx, slices)
     }
 }

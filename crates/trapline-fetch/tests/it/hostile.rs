@@ -354,6 +354,25 @@ async fn every_hostile_server_gets_the_result_it_should_and_harms_nobody_else() 
     assert_eq!(fetcher.idle_connections(), 1, "only the healthy connection is kept");
 }
 
+/// What it says is there before the request went out, or after: that must not matter.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_speaks_first_does_not_speak_http_however_early_it_is_heard() {
+    let fetcher = Fetcher::new(options()).unwrap();
+    for _ in 0..30 {
+        let all = (0..20).map(|_| {
+            let fetcher = fetcher.clone();
+            tokio::spawn(async move {
+                let server = scripted(vec![send("SSH-2.0-OpenSSH_9.9\r\n"), Step::Read]).await;
+                fetcher.fetch(&page(&server, "/")).await
+            })
+        });
+        for fetched in futures_util::future::join_all(all).await {
+            let fetched = fetched.unwrap();
+            assert_eq!(outcome(&fetched), "bad_response", "{:?}", fetched.error);
+        }
+    }
+}
+
 #[tokio::test]
 async fn what_came_before_the_trouble_is_kept() {
     for (steps, expected) in [
