@@ -12,6 +12,7 @@ mod library;
 mod memory;
 #[cfg(feature = "suite")]
 pub mod model;
+pub mod packed_page;
 mod pattern;
 pub mod payload;
 mod planted;

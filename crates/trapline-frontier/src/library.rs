@@ -1,11 +1,14 @@
-//! The seam to where requests are kept, for stores that have a better place for them than memory.
+//! The seam to where requests and page records are kept, for stores that have a better place for them than memory.
 
 use std::fmt;
 use std::sync::Arc;
 
 use trapline_core::Request;
 
-/// Keeps the requests of an engine's URLs. The engine remembers where each is, and nothing else of it.
+use crate::verbs::PageRecord;
+
+/// Keeps the requests of an engine's URLs, and what is known of their pages. The engine remembers where each is, and nothing
+/// else of it.
 ///
 /// Nothing here can answer an error. Whoever keeps the library notices what goes wrong in it, and does not give the answers
 /// of the verb that was under way.
@@ -16,6 +19,13 @@ pub trait Library: fmt::Debug + Send + Sync {
     /// The request that was put there.
     fn get(&self, place: u64) -> Arc<Request>;
 
-    /// The request that was put there is needed no more.
+    /// Keeps what is known of a page with the request that was put there, and says where both are from now on; whatever was
+    /// known of it before is forgotten. None leaves the page record to the engine, and the request where it is.
+    fn put_page(&self, place: u64, page: &PageRecord) -> Option<u64>;
+
+    /// What is known of the page whose record was put there.
+    fn page(&self, place: u64) -> Option<Arc<PageRecord>>;
+
+    /// What was put there is needed no more.
     fn free(&self, place: u64);
 }

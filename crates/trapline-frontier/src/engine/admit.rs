@@ -140,7 +140,7 @@ impl Crawl {
         let (mut page, mut visits) = (None, 0);
         for entry in self.find_all(candidate.identity) {
             touched.push(self.urls[entry].queue);
-            page = page.or_else(|| self.urls.more(entry).page());
+            page = page.or_else(|| self.urls.page(entry));
             visits = self.urls.visits(entry).max(visits);
             self.drop_entry(entry);
         }
@@ -148,8 +148,9 @@ impl Crawl {
         self.take_terms(queue, &candidate.terms, false);
         let id = self.new_entry(candidate, None, queue, price);
         self.urls.set_visits(id, visits);
-        if page.is_some() {
-            self.urls.set_page(id, page.as_deref());
+        if let Some(page) = page {
+            // Who offers a URL cannot know how large that is, and room must be made before.
+            self.urls.keep_page(id, &page);
         }
         match statement {
             Statement::Done => self.enter(id, State::Done),

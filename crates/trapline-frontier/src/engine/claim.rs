@@ -253,6 +253,7 @@ impl Crawl {
             delivery: more.expiries.saturating_add(1),
             retries: more.retries,
             cost,
+            // Unless a library has it, as it has the request.
             page: more.page(),
         });
         self.refresh(id);

@@ -24,7 +24,6 @@ mod line;
 mod moment;
 mod more;
 mod order;
-mod packed_page;
 mod passing;
 mod payloads;
 mod queues;
@@ -47,7 +46,9 @@ use crate::library::Library;
 use crate::planted::Planted;
 use crate::report::{Page, Query, Scan, Stats};
 use crate::store::{ErrorKind, StoreError};
-use crate::verbs::{Admission, Claimed, CrawlChange, NewCrawl, Settled, Settlement, Steer, Steered, Want};
+use crate::verbs::{
+    Admission, Claimed, CrawlChange, NewCrawl, Outcome, Settled, Settlement, Steer, Steered, Visit, Want,
+};
 use claim::{GRANTS_MAX, Granted};
 use crawl::Crawl;
 use urls::{EntryId, State};
@@ -142,6 +143,21 @@ impl Engine {
                 (&crawl.name, record.identity(), &crawl.queues[record.queue].key, record.request.get())
             })
         })
+    }
+
+    /// Where the library has the requests that will be put there once more when this is settled: those of pages that leave
+    /// a record.
+    pub fn places_of_visits(&self, crawl: &str, batch: &[Settlement]) -> Vec<u64> {
+        let Some(crawl) = self.crawls.get(crawl).filter(|_| self.library.is_some()) else {
+            return Vec::new();
+        };
+        let places = batch.iter().filter_map(|settlement| {
+            let Outcome::Done { visit, next } = &settlement.outcome else { return None };
+            let entry = crawl.leases.get(settlement.lease.0)?.entry;
+            let leaves = *visit != Visit::default() || next.is_some();
+            if leaves { Some(crawl.urls[entry].request.get()) } else { crawl.urls.page_place(entry) }
+        });
+        places.collect()
     }
 
     /// Leaves out the numbers of leases up to this one, if they were not given out: somebody may hold them all the same.

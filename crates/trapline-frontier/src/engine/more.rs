@@ -7,8 +7,8 @@ use std::sync::Arc;
 use super::chunks::Chunks;
 use super::index::Index;
 use super::moment::Moment;
-use super::packed_page::PackedPage;
 use super::urls::EntryId;
+use crate::packed_page;
 use crate::verbs::PageRecord;
 
 /// What one entry has.
@@ -27,8 +27,9 @@ pub(super) struct More {
     /// The next older and newer entries of the same URL.
     pub(super) older: Option<EntryId>,
     pub(super) newer: Option<EntryId>,
-    /// Set by [`Mores::set_page`], which counts how much there is of them.
-    page: Option<PackedPage>,
+    /// What is known of its page, packed, unless a library has it. Set by [`Mores::set_page`], which counts how much there is
+    /// of them; shared with photographs, which are copies of everything that changes meanwhile.
+    page: Option<Arc<[u8]>>,
 }
 
 impl More {
@@ -43,18 +44,19 @@ impl More {
         page: None,
     };
 
-    /// What is known of the page, if it was visited.
+    /// What is known of the page, if that is here.
     pub(super) fn page(&self) -> Option<Arc<PageRecord>> {
-        self.page.as_ref().map(PackedPage::unpack)
+        // What was packed here is one.
+        self.page.as_ref().and_then(|packed| packed_page::decode(packed).ok()).map(Arc::new)
     }
 
     /// The same, of one that belongs to no entry yet.
     pub(super) fn with_page(self, page: Option<&PageRecord>) -> Self {
-        Self { page: page.map(PackedPage::of), ..self }
+        Self { page: page.map(packed), ..self }
     }
 
     fn page_bytes(&self) -> usize {
-        self.page.as_ref().map_or(0, PackedPage::bytes)
+        self.page.as_ref().map_or(0, |packed| packed.len())
     }
 }
 
@@ -107,7 +109,7 @@ impl Mores {
 
     /// Sets the page record of an entry that has something.
     pub(super) fn set_page(&mut self, id: EntryId, page: Option<&PageRecord>) {
-        let packed = page.map(PackedPage::of);
+        let packed = page.map(packed);
         if let Some(slot) = self.slot(id) {
             let more = &mut self.slots[slot as usize].1;
             let before = more.page_bytes();
@@ -129,6 +131,10 @@ impl Mores {
     pub(super) fn bytes(&self) -> usize {
         self.page_bytes + self.slots.bytes() + self.by_entry.bytes() + self.free.capacity() * size_of::<u32>()
     }
+}
+
+fn packed(page: &PageRecord) -> Arc<[u8]> {
+    packed_page::encode(page).into()
 }
 
 /// Numbers in a row, spread evenly.

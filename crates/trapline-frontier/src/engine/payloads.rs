@@ -7,6 +7,7 @@ use trapline_core::Request;
 
 use super::texts::{TextId, Texts};
 use crate::library::Library;
+use crate::verbs::PageRecord;
 
 /// The requests of a crawl.
 #[derive(Debug)]
@@ -50,6 +51,22 @@ impl Payloads {
             Self::Here(texts) => texts.put(request).0.into(),
             Self::Elsewhere(library) => library.put(request),
         })
+    }
+
+    /// Keeps what is known of a page with its request; answers where both are from now on, if it is kept here.
+    pub(super) fn put_page(&self, place: Place, page: &PageRecord) -> Option<Place> {
+        match self {
+            Self::Here(_) => None,
+            Self::Elsewhere(library) => library.put_page(place.get(), page).map(Place::new),
+        }
+    }
+
+    /// What was kept of a page with its request.
+    pub(super) fn page(&self, place: Place) -> Option<Arc<PageRecord>> {
+        match self {
+            Self::Here(_) => None,
+            Self::Elsewhere(library) => library.page(place.get()),
+        }
     }
 
     pub(super) fn free(&mut self, place: Place) {

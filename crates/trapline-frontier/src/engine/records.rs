@@ -229,7 +229,7 @@ impl Crawl {
             class: entry.class,
             cost: entry.cost,
             standing,
-            page: more.page(),
+            page: self.urls.page(id),
             visits: self.urls.visits(id),
             retries: more.retries,
             expiries: more.expiries,

@@ -79,10 +79,12 @@ impl Crawl {
         let new = NewEntry { identity, request: &request, queue, deletions, class, cost };
         let id = self.urls.add(new, entries.first().copied());
         self.urls.set_visits(id, visits);
-        if page.is_some() || retries > 0 || expiries > 0 {
+        if retries > 0 || expiries > 0 {
             let more = self.urls.more_mut(id);
             (more.retries, more.expiries) = (retries, expiries);
-            self.urls.set_page(id, page.as_deref());
+        }
+        if let Some(page) = page {
+            self.urls.set_page(id, &page);
         }
         self.take_standing(id, standing);
         self.supply(queue, None);

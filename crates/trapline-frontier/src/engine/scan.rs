@@ -228,7 +228,7 @@ impl Crawl {
             cost: entry.cost,
             reason: self.reason(id),
             due: self.urls.due_at(id),
-            page: self.urls.more(id).page(),
+            page: self.urls.page(id),
         }
     }
 

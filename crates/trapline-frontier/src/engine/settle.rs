@@ -136,7 +136,7 @@ impl Crawl {
 
     fn record_visit(&mut self, id: EntryId, visit: &Visit, next: Option<Timestamp>) {
         let visits = self.urls.count_visit(id);
-        let last = self.urls.more(id).page();
+        let last = self.urls.page(id);
         // A visit that left nothing and will not be repeated is remembered by the URL's state alone.
         if *visit == Visit::default() && next.is_none() && last.is_none() {
             return;
@@ -144,7 +144,7 @@ impl Crawl {
         let changed = last.as_ref().is_some_and(|last| last.visit.digest != visit.digest);
         let changes = last.map_or(0, |last| last.changes).saturating_add(u32::from(changed));
         let page = PageRecord { visited: self.now, visit: visit.clone(), visits, changes, next };
-        self.urls.set_page(id, Some(&page));
+        self.urls.set_page(id, &page);
     }
 
     /// The queue, and its group, wait: never less long than they already do.

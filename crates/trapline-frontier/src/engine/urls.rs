@@ -101,7 +101,7 @@ pub(super) struct Record {
     /// remains to be swept.
     pub(super) deletions: u16,
     pub(super) class: u8,
-    /// Its state, whether there is [`More`] of it, and whether it was visited.
+    /// Its state, whether there is [`More`] of it, whether it was visited, and whether a library has its page record.
     pub(super) bits: u8,
 }
 
@@ -109,6 +109,7 @@ pub(super) struct Record {
 const STATE: u8 = 0x0f;
 const MORE: u8 = 0x10;
 const VISITED: u8 = 0x20;
+const PAGE: u8 = 0x40;
 
 impl Record {
     pub(super) fn identity(&self) -> Identity {
@@ -147,7 +148,7 @@ impl Record {
         class: u8,
         bits: u8,
     ) -> Option<Self> {
-        let known = bits & STATE <= State::Free as u8 && bits & !(STATE | MORE | VISITED) == 0;
+        let known = bits & STATE <= State::Free as u8 && bits & !(STATE | MORE | VISITED | PAGE) == 0;
         let identity = words_of(Identity(identity));
         known.then_some(Self { identity, request, queue, cost, live, deletions, class, bits })
     }
@@ -419,10 +420,37 @@ impl Urls {
         if self[id].bits & MORE == 0 { None } else { self.more.get_mut(id) }
     }
 
+    /// What is known of its page, if it was visited.
+    pub(super) fn page(&self, id: EntryId) -> Option<Arc<PageRecord>> {
+        let record = &self[id];
+        let here = if record.has_more() { self.more(id).page() } else { None };
+        here.or_else(|| if record.bits & PAGE == 0 { None } else { self.payloads.page(record.request) })
+    }
+
     /// Sets what is known of its page.
-    pub(super) fn set_page(&mut self, id: EntryId, page: Option<&PageRecord>) {
+    pub(super) fn set_page(&mut self, id: EntryId, page: &PageRecord) {
+        let Some(place) = self.payloads.put_page(self[id].request, page) else {
+            return self.keep_page(id, page);
+        };
+        let record = &mut self[id];
+        record.bits |= PAGE;
+        let before = std::mem::replace(&mut record.request, place);
+        self.payloads.free(before);
+        if self[id].has_more() {
+            self.more.set_page(id, None);
+        }
+    }
+
+    /// The same, in memory, whatever a library would take.
+    pub(super) fn keep_page(&mut self, id: EntryId, page: &PageRecord) {
         self.more_mut(id);
-        self.more.set_page(id, page);
+        self.more.set_page(id, Some(page));
+    }
+
+    /// Where a library has what is known of its page, if it has.
+    pub(super) fn page_place(&self, id: EntryId) -> Option<u64> {
+        let record = &self[id];
+        (record.bits & PAGE != 0).then(|| record.request.get())
     }
 
     /// Drops what is nothing.

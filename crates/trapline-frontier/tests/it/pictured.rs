@@ -10,24 +10,44 @@ use async_trait::async_trait;
 use trapline_core::{Candidate, Request, Timestamp};
 use trapline_frontier::suite::Harness;
 use trapline_frontier::{
-    Admission, Claimed, Engine, Library, Page, Recovered, Scan, Settled, Settlement, Stats, Steer, Steered,
-    Store, StoreError, UrlState, Want, store_suite,
+    Admission, Claimed, Engine, Library, Page, PageRecord, Recovered, Scan, Settled, Settlement, Stats,
+    Steer, Steered, Store, StoreError, UrlState, Want, store_suite,
 };
 
 /// A library that keeps everything.
 #[derive(Debug, Default)]
-struct Shelf(Mutex<Vec<Arc<Request>>>);
+struct Shelf(Mutex<Vec<Book>>);
+
+type Book = (Arc<Request>, Option<Arc<PageRecord>>);
+
+impl Shelf {
+    fn keep(&self, book: Book) -> u64 {
+        let mut books = self.0.lock().expect("no verb panics");
+        books.push(book);
+        // Not small, so that the upper half of a place matters.
+        (books.len() as u64 - 1) << 30
+    }
+
+    fn book(&self, place: u64) -> Book {
+        self.0.lock().expect("no verb panics")[(place >> 30) as usize].clone()
+    }
+}
 
 impl Library for Shelf {
     fn put(&self, request: &Request) -> u64 {
-        let mut requests = self.0.lock().expect("no verb panics");
-        requests.push(Arc::new(request.clone()));
-        // Not small, so that the upper half of a place matters.
-        (requests.len() as u64 - 1) << 30
+        self.keep((Arc::new(request.clone()), None))
     }
 
     fn get(&self, place: u64) -> Arc<Request> {
-        Arc::clone(&self.0.lock().expect("no verb panics")[(place >> 30) as usize])
+        self.book(place).0
+    }
+
+    fn put_page(&self, place: u64, page: &PageRecord) -> Option<u64> {
+        Some(self.keep((self.get(place), Some(Arc::new(page.clone())))))
+    }
+
+    fn page(&self, place: u64) -> Option<Arc<PageRecord>> {
+        self.book(place).1
     }
 
     fn free(&self, _: u64) {}
@@ -156,7 +176,9 @@ impl Store for Pictured {
         self.act(|engine| {
             let mut claimed = engine.claim(crawl, now, want)?;
             for (lease, place) in claimed.leases.iter_mut().zip(engine.take_unread()) {
-                lease.request = library.get(place);
+                let (request, page) = library.book(place);
+                lease.request = request;
+                lease.page = lease.page.take().or(page);
             }
             Ok(claimed)
         })

@@ -408,6 +408,14 @@ impl DiskStore {
         }
     }
 
+    /// Reads the requests that a batch of settlements will put into the log once more, beside what is known of their pages by
+    /// then. Nobody waits for these reads but the one who settles.
+    fn read_ahead(&self, crawl: &str, batch: &[Settlement]) -> Result<BTreeMap<u64, Vec<u8>>, StoreError> {
+        let places = self.shared.inner("settle")?.engine.places_of_visits(crawl, batch);
+        let read = self.shared.texts.read_ahead(&places);
+        read.map_err(|unread| unreadable("settle", unread.failure()))
+    }
+
     fn append(&self, inner: &mut Inner, draft: &mut Draft, answers: u64) -> Result<u64, Failure> {
         let commit = &self.shared.commit;
         let appended = inner.log.append(draft, commit.durable(), answers);
@@ -584,7 +592,10 @@ impl Store for DiskStore {
         now: Timestamp,
         batch: Vec<Settlement>,
     ) -> Result<Vec<Settled>, StoreError> {
+        let ahead = self.read_ahead(crawl, &batch)?;
+        let ahead_bytes = ahead.values().map(Vec::len).sum::<usize>() as u64;
         let verb = |engine: &mut Engine| {
+            self.shared.texts.put_at_hand(ahead);
             let which = which(engine, crawl);
             Ok((engine.settle(crawl, now, &batch)?, which))
         };
@@ -592,7 +603,7 @@ impl Store for DiskStore {
             let texts = logged::settle(bytes, (crawl, now), (&batch, answers), *which);
             (texts, answers::settled(answers, *which))
         };
-        let bound = logged::bound_settle(crawl, &batch);
+        let bound = logged::bound_settle(crawl, &batch) + ahead_bytes;
         let how = ("settle", Urgency::Work);
         let ((answer, _), sequence) = self.act(how, (Some(crawl), now), bound, verb, put)?;
         self.promise("settle", sequence).await?;
@@ -601,10 +612,11 @@ impl Store for DiskStore {
 
     async fn steer(&self, crawl: &str, now: Timestamp, steer: Steer) -> Result<Steered, StoreError> {
         let message = made(|bytes| logged::steer(bytes, crawl, now, &steer));
-        // What is restored can be restored later as well; its requests are in the message, and once more as texts.
+        // What is restored can be restored later as well; its requests are in the message, and as texts: without their pages,
+        // and once more with them.
         let (urgency, bound) = match &steer {
             Steer::Crawl(CrawlChange::Restore(records)) => {
-                (Urgency::Admission, 2 * bound_of(&message) + 64 * records.len() as u64)
+                (Urgency::Admission, 3 * bound_of(&message) + 256 * records.len() as u64)
             }
             _ => (Urgency::Work, bound_of(&message)),
         };

@@ -17,6 +17,7 @@
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::segment::Seal;
+use super::texts::Pages;
 
 /// Bytes before the body.
 pub(crate) const HEADER: usize = 40;
@@ -25,7 +26,9 @@ pub(crate) const TEXTS: usize = HEADER + 4;
 /// What a command's record says it is.
 const COMMAND: u8 = 1;
 /// The version of the bodies that are written.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
+/// The last one whose visits left no texts.
+const WITHOUT_PAGES: u8 = 1;
 
 /// A record being made.
 pub(crate) struct Draft {
@@ -90,6 +93,8 @@ pub(crate) struct Stamp {
 /// A record as it was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Record<'a> {
+    /// Whether what its visits have left of pages is among its texts.
+    pub(crate) has_pages: bool,
     /// Those of the engine that did the command; see [`Engine::RULES`](trapline_frontier::Engine::RULES).
     pub(crate) rules: u16,
     pub(crate) sequence: u64,
@@ -99,6 +104,11 @@ pub(crate) struct Record<'a> {
 }
 
 impl Record<'_> {
+    /// What its texts have of pages.
+    pub(crate) fn pages(&self) -> Pages {
+        if self.has_pages { Pages::There } else { Pages::Left }
+    }
+
     /// How many bytes it takes in the log.
     pub(crate) fn len(&self) -> usize {
         HEADER + self.body.len()
@@ -137,11 +147,19 @@ pub(crate) fn read(bytes: &[u8], seal: Seal) -> Found<'_> {
     if xxh3_64_with_seed(&header[..32], xxh3_64_with_seed(body, seal.0)) != number(32) {
         return Found::Broken;
     }
-    if header[4] != COMMAND || header[5] != VERSION {
+    if header[4] != COMMAND || !(WITHOUT_PAGES..=VERSION).contains(&header[5]) {
         return Found::Newer;
     }
+    let has_pages = header[5] > WITHOUT_PAGES;
     let rules = u16::from_le_bytes([header[6], header[7]]);
-    Found::Record(Record { rules, sequence: number(8), synced: number(16), answers: number(24), body })
+    Found::Record(Record {
+        has_pages,
+        rules,
+        sequence: number(8),
+        synced: number(16),
+        answers: number(24),
+        body,
+    })
 }
 
 /// Whether these bytes may begin a record. Cheap to look at, and rarely so by chance; only then is a checksum computed. Rules
@@ -196,15 +214,25 @@ mod tests {
         let bytes = record(3, 2, b"body");
         let text: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         assert_eq!(text, LAYOUT);
+        let first: Vec<u8> = (0..LAYOUT_1.len() / 2)
+            .map(|at| u8::from_str_radix(&LAYOUT_1[2 * at..][..2], 16).unwrap())
+            .collect();
+        let expected =
+            Record { has_pages: false, rules: 0, sequence: 3, synced: 2, answers: 77, body: b"body" };
+        assert_eq!(read(&first, SEAL), Found::Record(expected));
     }
 
     const LAYOUT: &str =
+        "0400000001020000030000000000000002000000000000004d00000000000000e7e7c5ad67ba88da626f6479";
+    /// As the first version wrote it.
+    const LAYOUT_1: &str =
         "0400000001010000030000000000000002000000000000004d0000000000000064c95b977e153415626f6479";
 
     #[test]
     fn a_record_comes_back_and_nothing_else_passes_for_one() {
         let bytes = record(3, 2, b"body");
-        let expected = Record { rules: 0, sequence: 3, synced: 2, answers: 77, body: b"body" };
+        let expected =
+            Record { has_pages: true, rules: 0, sequence: 3, synced: 2, answers: 77, body: b"body" };
         assert_eq!(read(&bytes, SEAL), Found::Record(expected));
         assert_eq!(read(&[bytes.as_slice(), &[1, 2, 3]].concat(), SEAL), Found::Record(expected));
         for bit in 0..bytes.len() * 8 {

@@ -21,7 +21,7 @@ use super::record::Record;
 use super::scan::{self, Damage, Scanned};
 use super::segment::{HEADER, Segment};
 use super::snapshot::{self, Writer};
-use super::texts::{self, Texts};
+use super::texts::{self, Pages, Texts};
 use super::verify::{Progress, folder_of};
 
 /// What was saved of a damaged store, and what was not.
@@ -145,7 +145,9 @@ impl Salvage {
         }
         self.is_whole &= record.sequence == self.next;
         self.next = record.sequence + 1;
-        self.texts.begin_again(texts::place(segment, at as u64), texts);
+        // Once something is lost, other visits may come of a record than did, and nobody knows whose page is which.
+        let pages = if self.is_whole { record.pages() } else { Pages::Left };
+        self.texts.begin_again(texts::place(segment, at as u64), texts, pages);
         if self.is_whole {
             let answers = command.replay(&mut self.engine);
             self.is_whole = answers.is_ok_and(|answers| answers == record.answers);

@@ -1,15 +1,19 @@
-//! The requests of all URLs: they lie in the log, in the records of the commands that brought them, and memory knows only
-//! where.
+//! The requests of all URLs, and what is known of their pages: they lie in the log, in the records of the commands that brought
+//! them, and memory knows only where.
 //!
 //! A record's body begins with its texts, so that where each will be is known before the rest of the record is made. Each
 //! of them is:
 //!
 //! ```text
 //! u32     lower half of the xxh3 of all that follows
-//! varint  length of the URL
+//! varint  length of the URL; 2³¹ more if a page record follows
 //! varint  length of the rest of the request
-//!         the URL, and the rest: see `payload.rs`
+//! varint  length of the page record, if there is one
+//!         the URL, and the rest: see `payload.rs`; the page record: see `packed_page.rs`
 //! ```
+//!
+//! A URL has one text. With a visit comes another one, which has the request once more beside what is known of the page by
+//! then.
 //!
 //! A place is the number of the segment in the upper 32 bits, and in the lower ones the byte there.
 
@@ -20,7 +24,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use prost::encoding::{decode_varint, encode_varint};
 use trapline_core::Request;
-use trapline_frontier::{Lease, Library, payload};
+use trapline_frontier::{Lease, Library, PageRecord, packed_page, payload};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::commit::Failure;
@@ -46,8 +50,34 @@ struct Present {
     begin: u64,
     /// The record up to the end of its texts.
     bytes: Vec<u8>,
-    /// While a record is replayed, where the next one to be put lies: it is there already.
-    next: Option<usize>,
+    /// Texts that were read ahead, by their places.
+    at_hand: BTreeMap<u64, Vec<u8>>,
+    /// While a record is replayed, its texts, which are there already.
+    replayed: Option<Replayed>,
+}
+
+/// The texts of a record that is replayed.
+#[derive(Clone, Copy)]
+struct Replayed {
+    /// Where the next one to be put lies.
+    next: usize,
+    pages: Pages,
+}
+
+/// Whether the texts of a record that is replayed have what its visits have left of pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pages {
+    /// In the order in which they were put.
+    There,
+    /// They do not, or nobody knows whose they are: the engine is to keep them.
+    Left,
+}
+
+/// A request, and what is known of its page.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Text {
+    pub(crate) request: Request,
+    pub(crate) page: Option<PageRecord>,
 }
 
 /// Reads requests one after the other.
@@ -89,8 +119,11 @@ const OPEN_MAX: usize = 256;
 /// So many files a reader has at hand at most.
 const AT_HAND_MAX: usize = 16;
 
-/// The check, and two lengths.
-const HEAD_MAX: usize = 4 + 2 * 10;
+/// The check, and three lengths.
+const HEAD_MAX: usize = 4 + 3 * 5;
+
+/// Added to the length of a URL if a page record follows. No URL in a log is as long.
+const WITH_PAGE: u64 = 1 << 31;
 
 impl Texts {
     pub(crate) fn new(files: Arc<dyn Files>) -> Self {
@@ -103,22 +136,29 @@ impl Texts {
         present.begin = begin;
         present.bytes.clear();
         present.bytes.resize(record::TEXTS, 0);
-        present.next = None;
+        present.at_hand.clear();
+        present.replayed = None;
+    }
+
+    /// These texts, with their places, will be wanted while the record is made.
+    pub(crate) fn put_at_hand(&self, texts: BTreeMap<u64, Vec<u8>>) {
+        self.present().at_hand = texts;
     }
 
     /// A record is replayed that begins there and has these texts.
-    pub(crate) fn begin_again(&self, begin: u64, texts: &[u8]) {
+    pub(crate) fn begin_again(&self, begin: u64, texts: &[u8], pages: Pages) {
         self.begin(begin);
         let mut present = self.present();
         present.bytes.extend_from_slice(texts);
-        present.next = Some(record::TEXTS);
+        present.replayed = Some(Replayed { next: record::TEXTS, pages });
     }
 
     /// The record so far: room for its header, and the texts that have come. They can be read from the log as soon as it
     /// is written there.
     pub(crate) fn take(&self) -> Vec<u8> {
         let mut present = self.present();
-        present.next = None;
+        present.replayed = None;
+        present.at_hand.clear();
         std::mem::take(&mut present.bytes)
     }
 
@@ -155,18 +195,27 @@ impl Texts {
         Ok(file)
     }
 
-    /// Reads the request at a place of the log.
-    pub(crate) fn read(&self, place: u64) -> Result<Request, Unread> {
+    /// Reads the text at a place of the log.
+    pub(crate) fn read(&self, place: u64) -> Result<Text, Unread> {
         self.reader().read(place)
     }
 
-    /// Reads the requests of leases, which lie at these places. Answers which of them could not be read.
+    /// Reads the texts at these places as they are there.
+    pub(crate) fn read_ahead(&self, places: &[u64]) -> Result<BTreeMap<u64, Vec<u8>>, Unread> {
+        let mut reader = self.reader();
+        places.iter().map(|place| Ok((*place, reader.whole(*place)?))).collect()
+    }
+
+    /// Reads the requests of leases, which lie at these places, and their pages. Answers which of them could not be read.
     pub(crate) fn complete(&self, leases: &mut [Lease], places: &[u64]) -> BTreeMap<usize, Unread> {
         let mut reader = self.reader();
         let mut lost = BTreeMap::new();
         for ((at, lease), place) in leases.iter_mut().enumerate().zip(places) {
             match reader.read(*place) {
-                Ok(request) => lease.request = Arc::new(request),
+                Ok(Text { request, page }) => {
+                    lease.request = Arc::new(request);
+                    lease.page = lease.page.take().or_else(|| page.map(Arc::new));
+                }
                 Err(unread) => drop(lost.insert(at, unread)),
             }
         }
@@ -177,14 +226,55 @@ impl Texts {
         Reader { texts: self, files: Vec::new() }
     }
 
+    /// What stands at a place, in the record under way or in the log.
+    fn text(&self, place: u64) -> Result<Text, Unread> {
+        let present = self.present();
+        if let Some(text) = present.text(place).and_then(|bytes| parse(bytes).ok()) {
+            return Ok(text.0);
+        }
+        drop(present);
+        self.read(place)
+    }
+
     fn fail(&self, failure: Failure) {
         locked(&self.failure).get_or_insert(failure);
     }
 }
 
+impl Present {
+    /// The text at a place, if it belongs to the record under way.
+    fn text(&self, place: u64) -> Option<&[u8]> {
+        let at = usize::try_from(place.checked_sub(self.begin)?).ok()?;
+        self.bytes.get(at..).filter(|text| !text.is_empty())
+    }
+
+    /// While a record is replayed, passes over the texts that a request cannot have been put as: those of visits.
+    fn skip_visits(&mut self) {
+        let Some(Replayed { next, .. }) = &mut self.replayed else { return };
+        while let Some(lengths) = self.bytes.get(*next..).and_then(|rest| lengths(rest).ok())
+            && lengths.page.is_some()
+        {
+            *next += lengths.all();
+        }
+    }
+}
+
 impl Reader<'_> {
-    /// Reads the request at a place of the log.
-    fn read(&mut self, place: u64) -> Result<Request, Unread> {
+    /// Reads the text at a place of the log.
+    fn read(&mut self, place: u64) -> Result<Text, Unread> {
+        self.with_text(place, |lengths, bytes| lengths.text(bytes))
+    }
+
+    /// The same, as it is there.
+    fn whole(&mut self, place: u64) -> Result<Vec<u8>, Unread> {
+        self.with_text(place, |lengths, bytes| lengths.check(bytes).map(<[u8]>::to_vec))
+    }
+
+    fn with_text<T>(
+        &mut self,
+        place: u64,
+        read_text: impl Fn(Lengths, &[u8]) -> Result<T, NoText>,
+    ) -> Result<T, Unread> {
         let (number, at) = (place >> 32, place & u64::from(u32::MAX));
         let texts = self.texts;
         let failure =
@@ -208,24 +298,25 @@ impl Reader<'_> {
         let first = &first[..read];
         let lengths = lengths(first).map_err(damaged)?;
         if lengths.all() <= read {
-            return lengths.request(first).map_err(damaged);
+            return read_text(lengths, first).map_err(damaged);
         }
         let whole = file.read_at(at, lengths.all()).map_err(failed)?;
-        lengths.request(&whole).map_err(damaged)
+        read_text(lengths, &whole).map_err(damaged)
     }
 }
 
 impl Library for Texts {
     fn put(&self, request: &Request) -> u64 {
         let mut present = self.present();
-        let Present { begin, bytes, next } = &mut *present;
-        match next {
+        present.skip_visits();
+        let Present { begin, bytes, replayed, .. } = &mut *present;
+        match replayed {
             None => {
                 let place = *begin + bytes.len() as u64;
                 append(bytes, request);
                 place
             }
-            Some(next) => {
+            Some(Replayed { next, .. }) => {
                 let place = *begin + *next as u64;
                 // A text that is not there cannot be: the engine would have answered otherwise, which is compared.
                 *next += bytes.get(*next..).and_then(|rest| length(rest).ok()).unwrap_or(0);
@@ -235,19 +326,51 @@ impl Library for Texts {
     }
 
     fn get(&self, place: u64) -> Arc<Request> {
-        let present = self.present();
-        let in_present = place.checked_sub(present.begin).and_then(|at| present.bytes.get(at as usize..));
-        if let Some((request, _)) =
-            in_present.filter(|text| !text.is_empty()).and_then(|text| parse(text).ok())
-        {
-            return Arc::new(request);
-        }
-        drop(present);
-        match self.read(place) {
-            Ok(request) => Arc::new(request),
+        match self.text(place) {
+            Ok(text) => Arc::new(text.request),
             Err(unread) => {
                 self.fail(unread.failure().clone());
                 Arc::new(Request::get(""))
+            }
+        }
+    }
+
+    fn put_page(&self, place: u64, page: &PageRecord) -> Option<u64> {
+        let mut present = self.present();
+        if let Some(Replayed { next, pages }) = present.replayed {
+            if pages == Pages::Left {
+                return None;
+            }
+            let text = present.bytes.get(next..).and_then(|rest| lengths(rest).ok());
+            let Some(text) = text.filter(|text| text.page.is_some()) else {
+                self.fail(Failure::new("replaying", "a record", &io::Error::other("it lacks a page record")));
+                return None;
+            };
+            present.replayed = Some(Replayed { next: next + text.all(), pages });
+            return Some(present.begin + next as u64);
+        }
+        let here = present.at_hand.remove(&place).or_else(|| {
+            let text = present.text(place)?;
+            Some(text[..length(text).ok()?].to_vec())
+        });
+        let before = match here.map_or_else(|| self.reader().whole(place), Ok) {
+            Ok(before) => before,
+            Err(unread) => {
+                self.fail(unread.failure().clone());
+                return None;
+            }
+        };
+        let put_at = present.begin + present.bytes.len() as u64;
+        append_with_page(&mut present.bytes, &before, &packed_page::encode(page));
+        Some(put_at)
+    }
+
+    fn page(&self, place: u64) -> Option<Arc<PageRecord>> {
+        match self.text(place) {
+            Ok(text) => text.page.map(Arc::new),
+            Err(unread) => {
+                self.fail(unread.failure().clone());
+                None
             }
         }
     }
@@ -273,13 +396,28 @@ pub(crate) fn place(segment: u64, at: u64) -> u64 {
 
 /// Appends the text of a request.
 pub(crate) fn append(bytes: &mut Vec<u8>, request: &Request) {
-    let rest = payload::encode(request);
+    append_parts(bytes, request.url.as_bytes(), &payload::encode(request), None);
+}
+
+/// Appends a text that is like another one, but for what it knows of the page.
+fn append_with_page(bytes: &mut Vec<u8>, text: &[u8], page: &[u8]) {
+    if let Ok(Lengths { head, url, rest, .. }) = lengths(text) {
+        let (url, behind) = text[head..].split_at(url);
+        append_parts(bytes, url, &behind[..rest], Some(page));
+    }
+}
+
+fn append_parts(bytes: &mut Vec<u8>, url: &[u8], rest: &[u8], page: Option<&[u8]>) {
     let begin = bytes.len();
     bytes.extend_from_slice(&[0; 4]);
-    encode_varint(request.url.len() as u64, bytes);
+    encode_varint(url.len() as u64 | page.map_or(0, |_| WITH_PAGE), bytes);
     encode_varint(rest.len() as u64, bytes);
-    bytes.extend_from_slice(request.url.as_bytes());
-    bytes.extend_from_slice(&rest);
+    if let Some(page) = page {
+        encode_varint(page.len() as u64, bytes);
+    }
+    bytes.extend_from_slice(url);
+    bytes.extend_from_slice(rest);
+    bytes.extend_from_slice(page.unwrap_or_default());
     let check = xxh3_64(&bytes[begin + 4..]) as u32;
     bytes[begin..begin + 4].copy_from_slice(&check.to_le_bytes());
 }
@@ -305,6 +443,7 @@ struct Lengths {
     head: usize,
     url: usize,
     rest: usize,
+    page: Option<usize>,
 }
 
 fn lengths(bytes: &[u8]) -> Result<Lengths, NoText> {
@@ -315,34 +454,45 @@ fn lengths(bytes: &[u8]) -> Result<Lengths, NoText> {
         if number > u64::from(u32::MAX) { Err(NoText) } else { Ok(number as usize) }
     };
     let (url, rest) = (number()?, number()?);
-    Ok(Lengths { head: bytes.len() - left.len(), url, rest })
+    let has_page = url & WITH_PAGE as usize != 0;
+    let page = if has_page { Some(number()?) } else { None };
+    Ok(Lengths { head: bytes.len() - left.len(), url: url & !(WITH_PAGE as usize), rest, page })
 }
 
 impl Lengths {
     fn all(self) -> usize {
-        self.head + self.url + self.rest
+        self.head + self.url + self.rest + self.page.unwrap_or(0)
     }
 
-    /// The request of the text that begins these bytes.
-    fn request(self, bytes: &[u8]) -> Result<Request, NoText> {
-        let text = bytes.get(4..self.all()).ok_or(NoText)?;
-        if bytes[..4] != (xxh3_64(text) as u32).to_le_bytes() {
-            return Err(NoText);
-        }
-        let (url, rest) = bytes[self.head..self.all()].split_at(self.url);
+    /// The bytes of the text that begins these, if they are as they were written.
+    fn check(self, bytes: &[u8]) -> Result<&[u8], NoText> {
+        let text = bytes.get(..self.all()).ok_or(NoText)?;
+        if text[..4] == (xxh3_64(&text[4..]) as u32).to_le_bytes() { Ok(text) } else { Err(NoText) }
+    }
+
+    /// The text that begins these bytes.
+    fn text(self, bytes: &[u8]) -> Result<Text, NoText> {
+        let text = self.check(bytes)?;
+        let (url, behind) = text[self.head..].split_at(self.url);
+        let (rest, page) = behind.split_at(self.rest);
         let url = std::str::from_utf8(url).map_err(|_| NoText)?;
-        payload::decode(url.to_owned(), rest).map_err(|_| NoText)
+        let request = payload::decode(url.to_owned(), rest).map_err(|_| NoText)?;
+        let page = self.page.map(|_| packed_page::decode(page)).transpose().map_err(|_| NoText)?;
+        Ok(Text { request, page })
     }
 }
 
-/// The request whose text begins these bytes, and how many it takes.
-pub(crate) fn parse(bytes: &[u8]) -> Result<(Request, usize), NoText> {
+/// The text that begins these bytes, and how many it takes.
+pub(crate) fn parse(bytes: &[u8]) -> Result<(Text, usize), NoText> {
     let lengths = lengths(bytes)?;
-    Ok((lengths.request(bytes)?, lengths.all()))
+    Ok((lengths.text(bytes)?, lengths.all()))
 }
 
 #[cfg(test)]
 mod tests {
+    use trapline_core::Timestamp;
+    use trapline_frontier::Visit;
+
     use super::*;
 
     fn requests() -> Vec<Request> {
@@ -352,6 +502,11 @@ mod tests {
         link.via = Some("http://a.example/".to_owned());
         link.depth = 3;
         vec![Request::get(""), Request::get("http://a.example/"), link, long]
+    }
+
+    fn page(visits: u32) -> PageRecord {
+        let visit = Visit { status: 200, digest: Some(vec![7; 32]), ..Visit::default() };
+        PageRecord { visited: Timestamp::from_millis(9), visit, visits, changes: 0, next: None }
     }
 
     #[test]
@@ -365,16 +520,39 @@ mod tests {
         let mut at = 0;
         for request in requests() {
             let (read, length) = parse(&bytes[at..]).unwrap();
-            assert_eq!(read, request);
+            assert_eq!(read, Text { request, page: None });
             at += length;
         }
         assert_eq!(at, bytes.len());
     }
 
     #[test]
+    fn a_visit_leaves_the_request_and_the_latest_of_its_page() {
+        for request in requests() {
+            let mut text = Vec::new();
+            append(&mut text, &request);
+            for visits in 1..4 {
+                let before = std::mem::take(&mut text);
+                let page = page(visits);
+                append_with_page(&mut text, &before, &packed_page::encode(&page));
+                let (read, length) = parse(&text).unwrap();
+                assert_eq!(read, Text { request: request.clone(), page: Some(page) });
+                assert_eq!(length, text.len());
+            }
+        }
+    }
+
+    #[test]
     fn other_bytes_are_no_text() {
-        let mut bytes = Vec::new();
-        append(&mut bytes, &requests()[2]);
+        let mut plain = Vec::new();
+        append(&mut plain, &requests()[2]);
+        let mut visited = Vec::new();
+        append_with_page(&mut visited, &plain, &packed_page::encode(&page(7)));
+        [plain, visited].iter().for_each(no_other_bytes_are_this);
+        assert!(parse(&[0xff; 100]).is_err());
+    }
+
+    fn no_other_bytes_are_this(bytes: &Vec<u8>) {
         for bit in 0..bytes.len() * 8 {
             let mut bad = bytes.clone();
             bad[bit / 8] ^= 1 << (bit % 8);
@@ -383,6 +561,5 @@ mod tests {
         for cut in 0..bytes.len() {
             assert!(parse(&bytes[..cut]).is_err(), "cut at {cut}");
         }
-        assert!(parse(&[0xff; 100]).is_err());
     }
 }

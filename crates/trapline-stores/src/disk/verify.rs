@@ -103,7 +103,7 @@ pub fn verify_on(files: &Arc<dyn Files>, progress: Progress<'_>) -> Result<Verif
             doing = Doing::Waiting(Some(recovery::other_rules("verify", &file, record)));
         }
         let engine = doing.engine()?;
-        texts.begin_again(texts::place(segment, at as u64), record_texts);
+        texts.begin_again(texts::place(segment, at as u64), record_texts, record.pages());
         let answers = command.replay(engine);
         texts.take();
         if answers.as_ref().ok() != Some(&record.answers) || texts.take_failure().is_some() {

@@ -7,6 +7,7 @@ mod formats;
 mod kill;
 mod opening;
 mod overlapping;
+mod pages;
 mod planted;
 mod reading;
 mod sim_files;

@@ -317,7 +317,7 @@ impl Restore {
 mod tests {
     use super::*;
     use crate::settings::Settings;
-    use crate::verbs::{CrawlChange, NewCrawl, NoteWrite, Steer};
+    use crate::verbs::{CrawlChange, NewCrawl, NoteWrite, PageRecord, Steer};
     use trapline_core::{IdentityKey, Request, Timestamp};
 
     #[derive(Debug)]
@@ -330,6 +330,14 @@ mod tests {
 
         fn get(&self, _: u64) -> Arc<Request> {
             Arc::new(Request::get(""))
+        }
+
+        fn put_page(&self, _: u64, _: &PageRecord) -> Option<u64> {
+            None
+        }
+
+        fn page(&self, _: u64) -> Option<Arc<PageRecord>> {
+            None
         }
 
         fn free(&self, _: u64) {}

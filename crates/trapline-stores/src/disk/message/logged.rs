@@ -7,7 +7,9 @@ use std::sync::Arc;
 use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint};
 use prost::{Message, Oneof};
 use trapline_core::{Candidate, Identity, Request, Terms, Timestamp};
-use trapline_frontier::{Admission, NoteWrite, Outcome, Settled, Settlement, Steer, Visit, Want};
+use trapline_frontier::{
+    Admission, NoteWrite, Outcome, Settled, Settlement, Steer, Visit, Want, packed_page,
+};
 
 use super::candidate::{StatementMessage, TermsMessage};
 use super::settle::SettlementMessage;
@@ -223,8 +225,11 @@ pub(crate) fn read(message: &[u8], texts: &[u8]) -> Result<Command, Unreadable> 
 fn read_texts(mut texts: &[u8]) -> Result<Vec<Request>, Unreadable> {
     let mut requests = Vec::new();
     while !texts.is_empty() {
-        let (request, length) = texts::parse(texts).map_err(|_| Unreadable::Lacks("a request"))?;
-        requests.push(request);
+        let (text, length) = texts::parse(texts).map_err(|_| Unreadable::Lacks("a request"))?;
+        // What a visit has left is nobody's request.
+        if text.page.is_none() {
+            requests.push(text.request);
+        }
         texts = &texts[length..];
     }
     Ok(requests)
@@ -240,11 +245,8 @@ pub(crate) fn bound_settle(crawl: &str, batch: &[Settlement]) -> u64 {
     let note = |note: &NoteWrite| note.key.len() + note.value.as_ref().map_or(0, Vec::len) + EACH;
     let each = |settlement: &Settlement| {
         let outcome = match &settlement.outcome {
-            Outcome::Done { visit, .. } => {
-                let Visit { etag, last_modified, digest, .. } = visit;
-                let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
-                text(etag) + text(last_modified) + digest.as_ref().map_or(0, Vec::len)
-            }
+            // Once in the message, and once as the text that it leaves.
+            Outcome::Done { visit, .. } => 2 * packed_page::bound(visit),
             Outcome::Dead { reason } | Outcome::Disregard { reason } => reason.len(),
             Outcome::Retry { .. } | Outcome::Release | Outcome::Renew { .. } => 0,
         };

@@ -1,0 +1,126 @@
+//! What is known of pages: it lies in the log beside their requests, and memory knows only where.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use trapline_core::{Request, Timestamp};
+use trapline_frontier::{
+    ErrorKind, Frontier, Lease, Outcome, PageRecord, Query, Rows, Scan, Settlement, Visit, Want,
+};
+use trapline_stores::DiskStore;
+
+use crate::disk::SMALL;
+use crate::faults::{at, frontier};
+use crate::sim_files::SimFiles;
+
+fn open(files: &SimFiles) -> (Arc<DiskStore>, Frontier) {
+    let store = Arc::new(DiskStore::open_on(files.clone(), &SMALL).expect("it opens"));
+    let crawl = pollster::block_on(frontier(Arc::clone(&store) as _)).expect("the crawl opens");
+    (store, crawl)
+}
+
+fn visit(number: u8) -> Visit {
+    let etag = Some(format!("\"{number}\""));
+    Visit { status: 200, bytes: 20_000, etag, digest: Some(vec![number; 32]), ..Visit::default() }
+}
+
+fn admit(crawl: &Frontier, urls: u32) {
+    let page = |number| Request::get(format!("http://{number}.example/a/page/{number}"));
+    pollster::block_on(crawl.admit(at(0), (0..urls).map(page))).expect("it is admitted");
+}
+
+fn claim(crawl: &Frontier, now: Timestamp, urls: usize) -> Vec<Lease> {
+    let want = Want { lease: Some(Duration::from_secs(9)), ..Want::urls(urls) };
+    pollster::block_on(crawl.claim(now, want)).expect("it is claimed").leases
+}
+
+fn settle(crawl: &Frontier, now: Timestamp, leases: &[Lease], visit: &Visit, next: Option<Timestamp>) {
+    let done = || Outcome::Done { visit: visit.clone(), next };
+    let batch = leases.iter().map(|lease| Settlement::new(lease.id, done())).collect();
+    pollster::block_on(crawl.settle(now, batch)).expect("it is settled");
+}
+
+fn pages(crawl: &Frontier, now: Timestamp) -> Vec<(String, Option<PageRecord>)> {
+    let scan = Scan { limit: 10_000, ..Scan::new(Query::Urls { key: None, pattern: None, state: None }) };
+    let rows = pollster::block_on(crawl.scan(now, &scan)).expect("it is listed").rows;
+    let Rows::Urls(rows) = rows else { panic!("{rows:?}") };
+    let page = |page: Arc<PageRecord>| (*page).clone();
+    rows.into_iter().map(|row| (row.request.expect("it is read").url.clone(), row.page.map(page))).collect()
+}
+
+#[test]
+fn a_visited_page_takes_no_more_memory_than_a_known_url() {
+    let files = SimFiles::default();
+    let (store, crawl) = open(&files);
+    admit(&crawl, 3000);
+    let leases = claim(&crawl, at(1), 3000);
+    assert_eq!(leases.len(), 3000);
+    let memory =
+        |crawl: &Frontier| pollster::block_on(crawl.stats(at(2))).expect("it counts").memory.unwrap();
+    let before = memory(&crawl);
+    settle(&crawl, at(1), &leases, &visit(7), None);
+    let after = memory(&crawl);
+    assert_eq!((after.rare, after.texts), (before.rare, 0), "of {before:?}");
+    let seen = pages(&crawl, at(2));
+    assert!(seen.len() == 3000 && seen.iter().all(|(_, page)| page.as_ref().unwrap().visit == visit(7)));
+    // Replayed, and from a snapshot.
+    store.abandon();
+    let (store, crawl) = open(&files);
+    assert_eq!((pages(&crawl, at(2)), memory(&crawl)), (seen.clone(), after));
+    store.snapshot().expect("it is taken");
+    store.abandon();
+    let (_, crawl) = open(&files);
+    assert_eq!((pages(&crawl, at(2)), memory(&crawl).rare), (seen, after.rare));
+}
+
+#[test]
+fn whoever_comes_back_to_a_page_is_told_what_the_latest_visit_left() {
+    let files = SimFiles::default();
+    let (mut store, mut crawl) = open(&files);
+    admit(&crawl, 20);
+    let mut known: Option<PageRecord> = None;
+    for round in 1..=5_u8 {
+        let now = Timestamp::from_millis(u64::from(round) * 100_000);
+        let leases = claim(&crawl, now, 20);
+        assert_eq!(leases.len(), 20);
+        for lease in &leases {
+            assert_eq!(lease.page.as_deref(), known.as_ref(), "round {round}");
+            assert!(lease.request.url.contains("/a/page/"));
+        }
+        // Every other round the same as before.
+        let next = now + Duration::from_secs(50);
+        settle(&crawl, now, &leases, &visit(round / 2), Some(next));
+        let changes = u32::from(round / 2);
+        let visits = u32::from(round);
+        known = Some(PageRecord { visited: now, visit: visit(round / 2), visits, changes, next: Some(next) });
+        match round {
+            2 => store.abandon(),
+            3 => drop(store.snapshot().expect("it is taken")),
+            4 => store.close().expect("it closes"),
+            _ => continue,
+        }
+        if round != 3 {
+            (store, crawl) = open(&files);
+        }
+    }
+}
+
+/// Without its request there is no place for what is known of the page. The lease ends by itself.
+#[test]
+fn a_request_that_cannot_be_read_when_it_is_settled_is_told_and_nothing_is_done() {
+    let files = SimFiles::default();
+    let (store, crawl) = open(&files);
+    admit(&crawl, 2);
+    let leases = claim(&crawl, at(1), 2);
+    files.set_read_fault(Some((1, false)));
+    let outcome = Outcome::Done { visit: visit(1), next: None };
+    let settlement = Settlement::new(leases[0].id, outcome);
+    let error = pollster::block_on(crawl.settle(at(1), vec![settlement])).expect_err("it cannot be read");
+    assert_eq!(error.kind(), ErrorKind::Corrupt);
+    assert!(error.to_string().starts_with("disk store: cannot settle: reading simulated/"), "{error}");
+    // The store goes on, and so does the lease.
+    settle(&crawl, at(1), &leases, &visit(1), None);
+    store.abandon();
+    let (_, crawl) = open(&files);
+    assert!(pages(&crawl, at(2)).iter().all(|(_, page)| page.as_ref().unwrap().visits == 1));
+}
