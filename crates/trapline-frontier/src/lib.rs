@@ -26,7 +26,7 @@ mod store;
 pub mod suite;
 mod verbs;
 
-pub use engine::{BadImage, Engine, Frame, Restore};
+pub use engine::{BadImage, Engine, Found, Frame, Restore};
 pub use frontier::{Frontier, FrontierBuilder, crawls};
 pub use library::Library;
 pub use memory::MemoryStore;

@@ -23,6 +23,9 @@ pub trait Library: fmt::Debug + Send + Sync {
     /// known of it before is forgotten. None leaves the page record to the engine, and the request where it is.
     fn put_page(&self, place: u64, page: &PageRecord) -> Option<u64>;
 
+    /// Puts what is there once more, and says where; it is not needed there any more.
+    fn copy(&self, place: u64) -> u64;
+
     /// What is known of the page whose record was put there.
     fn page(&self, place: u64) -> Option<Arc<PageRecord>>;
 

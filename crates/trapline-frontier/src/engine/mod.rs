@@ -77,6 +77,17 @@ pub struct Engine {
     planted: Planted,
 }
 
+/// An entry that was looked for by where the library has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// Its slot.
+    pub entry: u32,
+    /// Where it is.
+    pub place: u64,
+    /// How many bytes it will take elsewhere beyond those it has there.
+    pub more_bytes: usize,
+}
+
 impl Default for Engine {
     fn default() -> Self {
         Self::named("memory")
@@ -158,6 +169,58 @@ impl Engine {
             if leaves { Some(crawl.urls[entry].request.get()) } else { crawl.urls.page_place(entry) }
         });
         places.collect()
+    }
+
+    /// Where the library has what it keeps for anybody, of URLs that are gone but not swept yet as well.
+    pub fn all_places(&self) -> impl Iterator<Item = u64> {
+        self.crawls.values().flat_map(|crawl| {
+            let entries = (0..crawl.urls.slots()).map(EntryId);
+            let entries = entries.filter(|id| crawl.urls.state(*id) != State::Free);
+            entries.map(|id| crawl.urls[id].request.get())
+        })
+    }
+
+    /// Looks for entries of a crawl that the library has at such places, in so many slots from one on. Answers them, with their
+    /// places and how many bytes more they will need elsewhere, and where to go on; None at the end.
+    pub fn find_places(
+        &self,
+        crawl: &str,
+        from: u32,
+        slots: u32,
+        is_wanted: impl Fn(u64) -> bool,
+    ) -> (Vec<Found>, Option<u32>) {
+        let Some(crawl) = self.crawls.get(crawl) else { return (Vec::new(), None) };
+        let end = from.saturating_add(slots).min(crawl.urls.slots());
+        let entries = (from..end).map(EntryId).filter(|id| crawl.urls.state(*id) != State::Free);
+        let found =
+            entries.map(|id| (id, crawl.urls[id].request.get())).filter(|(_, place)| is_wanted(*place));
+        let found =
+            found.map(|(id, place)| Found { entry: id.0, place, more_bytes: crawl.urls.page_bytes(id) });
+        (found.collect(), (end < crawl.urls.slots()).then_some(end))
+    }
+
+    /// Whether the library still has an entry of a crawl at a place.
+    pub fn is_at(&self, crawl: &str, entry: u32, place: u64) -> bool {
+        self.crawls.get(crawl).is_some_and(|crawl| {
+            entry < crawl.urls.slots()
+                && crawl.urls.state(EntryId(entry)) != State::Free
+                && crawl.urls[EntryId(entry)].request.get() == place
+        })
+    }
+
+    /// Lets the library put what it has of entries elsewhere: each with the place where it is now. Answers how many were
+    /// still there. No time passes.
+    pub fn relocate(&mut self, crawl: &str, entries: &[(u32, u64)]) -> u64 {
+        let mut moved = 0;
+        for (entry, place) in entries {
+            if self.is_at(crawl, *entry, *place)
+                && let Some(crawl) = self.crawls.get_mut(crawl)
+            {
+                crawl.urls.relocate(EntryId(*entry));
+                moved += 1;
+            }
+        }
+        moved
     }
 
     /// Leaves out the numbers of leases up to this one, if they were not given out: somebody may hold them all the same.
@@ -312,10 +375,11 @@ impl Engine {
             CrawlChange::Purge(pattern) => return Ok(crawl.purge_all(pattern)),
             CrawlChange::Cancel(job) => affected = u64::from(crawl.cancel_job(job)),
             CrawlChange::Delete => {
-                if let Some((name, crawl)) = self.crawls.remove_entry(name)
-                    && let Some(shot) = &mut self.shot
-                {
-                    shot.keep(&name, crawl);
+                if let Some((name, mut crawl)) = self.crawls.remove_entry(name) {
+                    crawl.urls.free_all();
+                    if let Some(shot) = &mut self.shot {
+                        shot.keep(&name, crawl);
+                    }
                 }
             }
             CrawlChange::Create(_) => {}

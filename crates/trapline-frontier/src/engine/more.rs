@@ -55,7 +55,7 @@ impl More {
         Self { page: page.map(packed), ..self }
     }
 
-    fn page_bytes(&self) -> usize {
+    pub(super) fn page_bytes(&self) -> usize {
         self.page.as_ref().map_or(0, |packed| packed.len())
     }
 }

@@ -61,6 +61,14 @@ impl Payloads {
         }
     }
 
+    /// Lets a library put what it has at a place elsewhere, and answers where.
+    pub(super) fn copy(&self, place: Place) -> Place {
+        match self {
+            Self::Here(_) => place,
+            Self::Elsewhere(library) => Place::new(library.copy(place.get())),
+        }
+    }
+
     /// What was kept of a page with its request.
     pub(super) fn page(&self, place: Place) -> Option<Arc<PageRecord>> {
         match self {

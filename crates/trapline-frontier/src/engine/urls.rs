@@ -447,6 +447,34 @@ impl Urls {
         self.more.set_page(id, Some(page));
     }
 
+    /// Lets a library put what it has of an entry elsewhere, with what is known of its page if that is here.
+    pub(super) fn relocate(&mut self, id: EntryId) {
+        let page = if self[id].has_more() { self.more(id).page() } else { None };
+        if let Some(page) = page {
+            self.set_page(id, &page);
+            self.tidy(id);
+            return;
+        }
+        let place = self.payloads.copy(self[id].request);
+        let before = std::mem::replace(&mut self[id].request, place);
+        self.payloads.free(before);
+    }
+
+    /// How many bytes an entry will take elsewhere beyond what a library has of it.
+    pub(super) fn page_bytes(&self, id: EntryId) -> usize {
+        if self[id].has_more() { self.more(id).page_bytes() } else { 0 }
+    }
+
+    /// Frees what a library has of all entries, which are about to be dropped.
+    pub(super) fn free_all(&mut self) {
+        for slot in 0..self.slots() {
+            let record = self[EntryId(slot)];
+            if record.state() != State::Free {
+                self.payloads.free(record.request);
+            }
+        }
+    }
+
     /// Where a library has what is known of its page, if it has.
     pub(super) fn page_place(&self, id: EntryId) -> Option<u64> {
         let record = &self[id];

@@ -46,6 +46,10 @@ impl Library for Shelf {
         Some(self.keep((self.get(place), Some(Arc::new(page.clone())))))
     }
 
+    fn copy(&self, place: u64) -> u64 {
+        self.keep(self.book(place))
+    }
+
     fn page(&self, place: u64) -> Option<Arc<PageRecord>> {
         self.book(place).1
     }

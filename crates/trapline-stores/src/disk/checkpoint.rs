@@ -108,7 +108,25 @@ fn copy_store(from: &Path, to: &Path, copier: Copier, doing: &str) -> Result<(),
         }
         NoPart::Failed(why) => io(why),
     })?;
-    copy_files(&segments, &part.segments(), copier).and_then(|()| part.finish()).map_err(io)
+    copy_all_files(&segments, &part.segments(), copier).and_then(|()| part.finish()).map_err(io)
+}
+
+/// So often it is tried again if segments were removed while they were copied.
+const ATTEMPTS: u32 = 5;
+
+/// Copies what was there at one moment. An owner may remove segments meanwhile that it does not need any more: then it is
+/// tried again.
+fn copy_all_files(from: &Path, to: &Path, copier: Copier) -> io::Result<()> {
+    for _ in 1..ATTEMPTS {
+        match copy_files(from, to, copier) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            copied => return copied,
+        }
+        for entry in fs::read_dir(to)? {
+            fs::remove_file(entry?.path())?;
+        }
+    }
+    copy_files(from, to, copier)
 }
 
 fn copy_files(from: &Path, to: &Path, copier: Copier) -> io::Result<()> {

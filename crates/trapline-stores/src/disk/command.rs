@@ -29,6 +29,12 @@ pub(crate) enum Command {
         now: Timestamp,
         steer: Steer,
     },
+    /// What the log has of some entries was put into it once more, so that it is not needed where it was. No time passed.
+    Move {
+        crawl: String,
+        /// Each with the place where it was.
+        entries: Vec<(u32, u64)>,
+    },
     /// Somebody asked something, or was refused: nothing but time passed.
     Pass {
         crawl: String,
@@ -50,6 +56,7 @@ impl Command {
                 answers::settled(&engine.settle(&crawl, now, &batch)?, Which::All)
             }
             Self::Steer { crawl, now, steer } => answers::steered(engine.steer(&crawl, now, steer)?),
+            Self::Move { crawl, entries } => engine.relocate(&crawl, &entries),
             Self::Pass { crawl, now } => {
                 engine.stats(&crawl, now)?;
                 answers::NOTHING

@@ -23,6 +23,9 @@ pub trait Files: Send + Sync + 'static {
     /// Opens a file that is there.
     fn open(&self, name: &str) -> io::Result<Arc<dyn LogFile>>;
 
+    /// How long a file is.
+    fn bytes(&self, name: &str) -> io::Result<u64>;
+
     /// Removes a file.
     fn remove(&self, name: &str) -> io::Result<()>;
 
@@ -107,6 +110,10 @@ impl Files for Folder {
     fn open(&self, name: &str) -> io::Result<Arc<dyn LogFile>> {
         let file = OpenOptions::new().read(true).write(true).open(self.path.join(name))?;
         Ok(Arc::new(RealFile(file)))
+    }
+
+    fn bytes(&self, name: &str) -> io::Result<u64> {
+        Ok(fs::metadata(self.path.join(name))?.len())
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {

@@ -1,9 +1,12 @@
-//! The keeper: a thread that does what need not be done in a verb. It takes snapshots and makes segments ahead of time.
+//! The keeper: a thread that does what need not be done in a verb. It takes snapshots, makes segments ahead of time, and rewrites
+//! those that have little alive.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use trapline_frontier::{ErrorKind, StoreError};
 
+use super::ledger::Ledger;
 use super::log::Position;
 use super::snapshot;
 use super::trouble::stopped;
@@ -43,6 +46,13 @@ impl Bell {
         std::mem::take(&mut self.state().is_rung)
     }
 
+    /// Waits so long, or until the store is closed; answers whether it is not.
+    fn rest(&self, pause: Duration) -> bool {
+        let state = self.state();
+        let rested = self.rung.wait_timeout_while(state, pause, |state| !state.is_closing);
+        !rested.unwrap_or_else(PoisonError::into_inner).0.is_closing
+    }
+
     /// Waits until it is rung; answers whether it was, or the store is closed.
     fn wait(&self) -> bool {
         let mut state = self.state();
@@ -62,8 +72,12 @@ pub(crate) fn run(shared: &Shared) {
             // Nothing is lost if it fails; it is tried again when the log has grown by as much once more.
             let _ = shared.take_snapshot(Phase::Open);
         }
+        shared.rewrite_some();
     }
 }
+
+/// While little is wasted, the keeper rests so many times as long as it rewrites.
+const RESTS: f64 = 3.0;
 
 impl Shared {
     /// Makes the next segment, if it is time.
@@ -77,6 +91,36 @@ impl Shared {
     fn wants_ahead(&self) -> Option<(u64, u64)> {
         let inner = self.inner("look ahead").ok()?;
         inner.log.wants_ahead().filter(|(_, size)| inner.log.can_spare(*size))
+    }
+
+    /// Rewrites what is worth it, the faster the more is wasted, until something else is to be done.
+    fn rewrite_some(&self) {
+        loop {
+            let unfit = self.unfit_segments();
+            if unfit.is_empty() {
+                return;
+            }
+            let rests = (RESTS - unfit.waste * RESTS / 2.0).max(0.0);
+            let mut is_wanted_elsewhere = false;
+            let mut began = Instant::now();
+            let rewritten = self.rewrite(&unfit, || {
+                let goes_on = self.bell.rest(began.elapsed().mul_f64(rests));
+                if self.bell.was_rung() {
+                    self.make_ahead();
+                }
+                is_wanted_elsewhere = !goes_on || self.wants_snapshot();
+                began = Instant::now();
+                !is_wanted_elsewhere
+            });
+            if is_wanted_elsewhere {
+                // The snapshot first, then it goes on.
+                self.bell.ring();
+            }
+            // If it fails, there is no room, or nothing is promised any more: another time.
+            if is_wanted_elsewhere || rewritten.is_err() {
+                return;
+            }
+        }
     }
 
     fn wants_snapshot(&self) -> bool {
@@ -97,17 +141,20 @@ impl Shared {
             return Ok(position.next - 1);
         }
         inner.engine.begin_image();
+        let ledger = self.texts.ledger();
         let unsaved = std::mem::take(&mut inner.unsaved);
         drop(inner);
         let name = snapshot::name(position.next);
-        let taken = self.write_snapshot(store, position, phase);
+        let taken = self.write_snapshot(store, (position, &ledger), phase);
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         match taken {
             Ok(bytes) => {
                 inner.enough = self.snapshot_bytes.max(bytes / 2);
                 drop(inner);
                 let before = std::mem::replace(&mut snapshots.next, position.next);
+                snapshots.segment = position.segment;
                 self.drop_old_snapshots(position.next, before);
+                self.remove_dead_segments(before);
                 Ok(position.next - 1)
             }
             Err(trouble) => {
@@ -125,7 +172,12 @@ impl Shared {
         }
     }
 
-    fn write_snapshot(&self, store: u128, position: Position, phase: Phase) -> Result<u64, StoreError> {
+    fn write_snapshot(
+        &self,
+        store: u128,
+        (position, ledger): (Position, &Ledger),
+        phase: Phase,
+    ) -> Result<u64, StoreError> {
         const ATTEMPTED: &str = "take a snapshot";
         let failed = |error| {
             let file = self.files.describe(&snapshot::name(position.next));
@@ -134,10 +186,10 @@ impl Shared {
             );
             StoreError::new(ErrorKind::Unavailable, message)
         };
-        let mut writer = snapshot::Writer::begin(&*self.files, store, position).map_err(failed)?;
+        let mut writer = snapshot::Writer::begin(&*self.files, store, position, ledger).map_err(failed)?;
         if self.planted.misplaces_snapshots() {
             let position = self.inner_in(phase, ATTEMPTED)?.log.position();
-            writer = snapshot::Writer::begin(&*self.files, store, position).map_err(failed)?;
+            writer = snapshot::Writer::begin(&*self.files, store, position, ledger).map_err(failed)?;
         }
         let last = loop {
             // Whoever takes a large one does not hear the bell until it is done.

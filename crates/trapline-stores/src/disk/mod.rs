@@ -16,6 +16,7 @@ mod commit;
 pub mod files;
 mod folder;
 mod keeper;
+mod ledger;
 mod log;
 pub(crate) mod message;
 mod options;
@@ -24,6 +25,7 @@ mod record;
 mod recovery;
 mod reopen;
 mod repair;
+mod rewriting;
 mod scan;
 mod segment;
 mod snapshot;
@@ -33,7 +35,7 @@ mod trouble;
 mod verify;
 mod withheld;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -62,6 +64,7 @@ pub use checkpoint::{checkpoint, checkpoints, restore};
 pub use options::{DiskOptions, Durability};
 pub use reopen::DiskReopen;
 pub use repair::{Repaired, repair};
+pub use rewriting::{Rewrite, Rewritten};
 pub use scan::Damage;
 pub use socket::{SharedStore, SocketStore};
 pub use verify::{Verified, verify, verify_on};
@@ -93,6 +96,9 @@ struct Shared {
     bell: Bell,
     snapshots: Mutex<Snapshots>,
     snapshot_bytes: u64,
+    segment_bytes: u64,
+    /// Segments that were rewritten but for what cannot be read in them.
+    stuck: Mutex<BTreeSet<u64>>,
     /// Whether a thread takes snapshots, and makes segments ahead of time.
     has_keeper: bool,
     planted: Planted,
@@ -102,6 +108,8 @@ struct Shared {
 struct Snapshots {
     /// The record that comes after the latest.
     next: u64,
+    /// The segment in which that goes on.
+    segment: u64,
 }
 
 struct Inner {
@@ -188,7 +196,7 @@ impl DiskStore {
         planted: &Planted,
     ) -> Result<Self, StoreError> {
         let started = Instant::now();
-        let DiskOptions { durability, snapshot_bytes, background, .. } = *options;
+        let DiskOptions { durability, snapshot_bytes, segment_bytes, background, .. } = *options;
         let recovery = recovery::recover(files, Sizes::of(options), draw_number)?;
         let recovery::Recovery {
             engine,
@@ -213,8 +221,9 @@ impl DiskStore {
         let commit = Commit::new(log.file(), log.name(), last, planted.clone());
         log.planted = planted.clone();
         let ahead = log.ahead();
-        let (next, bytes) = snapshot.map_or((1, 0), |(position, bytes)| (position.next, bytes));
-        let snapshots = Snapshots { next };
+        let (next, segment, bytes) =
+            snapshot.map_or((1, 1, 0), |(position, bytes)| (position.next, position.segment, bytes));
+        let snapshots = Snapshots { next, segment };
         let enough = snapshot_bytes.max(bytes / 2);
         let inner = Inner { engine, log, last_command: last, unsaved, enough, phase: Phase::Open, held };
         let shared = Arc::new(Shared {
@@ -226,6 +235,8 @@ impl DiskStore {
             bell: Bell::default(),
             snapshots: Mutex::new(snapshots),
             snapshot_bytes,
+            segment_bytes,
+            stuck: Mutex::default(),
             has_keeper: background,
             planted: planted.clone(),
         });
@@ -268,6 +279,15 @@ impl DiskStore {
     /// If it cannot be written. Nothing is lost by that: opening takes longer.
     pub fn snapshot(&self) -> Result<u64, StoreError> {
         self.shared.take_snapshot(Phase::Open)
+    }
+
+    /// Moves what is still needed out of segments that have little of it, so that they can go. The store does it by itself; verbs
+    /// are done meanwhile. Space is given back when two snapshots were taken after it.
+    ///
+    /// # Errors
+    /// If the log cannot be written, or there is no room for what is moved. Nothing is lost by that.
+    pub fn rewrite(&self, which: Rewrite) -> Result<Rewritten, StoreError> {
+        self.shared.rewrite(&self.shared.segments_of(which), || true)
     }
 
     /// What was found when the store was opened: of its log, and of each crawl that was in it.
@@ -383,7 +403,7 @@ impl DiskStore {
                     number = answers;
                     texts
                 });
-                match self.append(&mut inner, &mut draft, number) {
+                match self.shared.append(&mut inner, &mut draft, number) {
                     Ok(sequence) => {
                         inner.last_command = sequence;
                         texts.reuse(draft.into_bytes());
@@ -400,7 +420,8 @@ impl DiskStore {
                 // Nothing but time has passed; a record of that is never longer than the command's.
                 if let Some(crawl) = crawl.filter(|crawl| engine.has(crawl)) {
                     let mut draft = Draft::new(|bytes| logged::pass(bytes, crawl, now));
-                    self.append(&mut inner, &mut draft, answers::NOTHING)
+                    self.shared
+                        .append(&mut inner, &mut draft, answers::NOTHING)
                         .map_err(|failure| unsure(attempted, &failure))?;
                 }
                 Err(error)
@@ -414,20 +435,6 @@ impl DiskStore {
         let places = self.shared.inner("settle")?.engine.places_of_visits(crawl, batch);
         let read = self.shared.texts.read_ahead(&places);
         read.map_err(|unread| unreadable("settle", unread.failure()))
-    }
-
-    fn append(&self, inner: &mut Inner, draft: &mut Draft, answers: u64) -> Result<u64, Failure> {
-        let commit = &self.shared.commit;
-        let appended = inner.log.append(draft, commit.durable(), answers);
-        match &appended {
-            Ok(sequence) => commit.wrote(*sequence),
-            Err(failure) => commit.fail(failure.clone()),
-        }
-        inner.unsaved += draft.len();
-        if inner.unsaved >= inner.enough || inner.log.begins_to_want() {
-            self.shared.bell.ring();
-        }
-        appended
     }
 
     /// There is no room for a record. If that is for good, nothing is promised any more.
@@ -476,7 +483,7 @@ impl DiskStore {
         if passes && commit.failure().is_none() {
             let mut draft = Draft::new(|bytes| logged::pass(bytes, crawl, now));
             match inner.log.make_room(draft.len(), Urgency::Question, commit) {
-                Ok(()) => drop(self.append(&mut inner, &mut draft, answers::NOTHING)),
+                Ok(()) => drop(self.shared.append(&mut inner, &mut draft, answers::NOTHING)),
                 Err(NoRoom::Failed(failure)) => commit.fail(failure),
                 Err(NoRoom::Refused { .. } | NoRoom::Spared { .. }) => passes = false,
             }
@@ -499,6 +506,20 @@ impl DiskStore {
 }
 
 impl Shared {
+    /// Writes a record for which room was made, and says its number.
+    fn append(&self, inner: &mut Inner, draft: &mut Draft, answers: u64) -> Result<u64, Failure> {
+        let appended = inner.log.append(draft, self.commit.durable(), answers);
+        match &appended {
+            Ok(sequence) => self.commit.wrote(*sequence),
+            Err(failure) => self.commit.fail(failure.clone()),
+        }
+        inner.unsaved += draft.len();
+        if inner.unsaved >= inner.enough || inner.log.begins_to_want() {
+            self.bell.ring();
+        }
+        appended
+    }
+
     /// Goes on to a phase; answers whether it had not come there yet.
     fn go_to(&self, phase: Phase) -> bool {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);

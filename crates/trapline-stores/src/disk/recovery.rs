@@ -45,12 +45,6 @@ pub(crate) fn recover(
     let names = files.list().map_err(|error| cannot(format_args!("list {}: {error}", files.describe(""))))?;
     let mut numbers: Vec<u64> = names.iter().filter_map(|name| Segment::number_of(name)).collect();
     numbers.sort_unstable();
-    for (index, number) in numbers.iter().enumerate() {
-        if *number != index as u64 + 1 {
-            let missing = files.describe(&Segment::name(index as u64 + 1));
-            return Err(damaged(format_args!("{missing} is missing, although there are later segments")));
-        }
-    }
     // The newest may only have been begun. The one before it goes on.
     let begun = match numbers.last() {
         Some(newest) => begun(&**files, *newest)?,
@@ -71,16 +65,30 @@ pub(crate) fn recover(
         )));
     }
     let snapshot = found.as_ref().map(|found| (found.position, found.bytes));
+    let newest = numbers.last().copied().unwrap_or(0);
+    let begin = snapshot.map_or(1, |(position, _)| position.segment);
+    let ledger = found.as_ref().map(|found| found.ledger.clone()).unwrap_or_default();
+    for number in 1..newest {
+        // Those from which nothing is needed any more were removed.
+        let is_needed = number >= begin || ledger.account(number).alive > 0;
+        if is_needed && numbers.binary_search(&number).is_err() {
+            let missing = files.describe(&Segment::name(number));
+            return Err(damaged(format_args!("{missing} is missing, although there are later segments")));
+        }
+    }
     let mut replay = match found {
-        Some(Snapshot { engine, store, position, .. }) => Replay {
-            files: &**files,
-            engine,
-            texts: &texts,
-            next: position.next,
-            known: position.next - 1,
-            store: Some(store),
-            unsaved: 0,
-        },
+        Some(Snapshot { engine, store, position, ledger, .. }) => {
+            texts.set_ledger(ledger);
+            Replay {
+                files: &**files,
+                engine,
+                texts: &texts,
+                next: position.next,
+                known: position.next - 1,
+                store: Some(store),
+                unsaved: 0,
+            }
+        }
         None => Replay {
             files: &**files,
             engine: Engine::with_library("disk", Arc::clone(&texts) as Arc<dyn Library>),
@@ -91,8 +99,7 @@ pub(crate) fn recover(
             unsaved: 0,
         },
     };
-    let begin = snapshot.map_or(1, |(position, _)| position.segment);
-    if snapshot.is_some() && begin > numbers.len() as u64 {
+    if snapshot.is_some() && begin > newest {
         let missing = files.describe(&Segment::name(begin));
         return Err(damaged(format_args!(
             "{missing} is missing, although there is a snapshot that goes on in it"
@@ -101,10 +108,10 @@ pub(crate) fn recover(
     let mut end = None;
     for number in numbers.iter().copied().filter(|number| *number >= begin) {
         let from = snapshot.filter(|(position, _)| position.segment == number).map(|(position, _)| position);
-        end = Some(replay.segment(number, number == numbers.len() as u64, from)?);
+        end = Some(replay.segment(number, number == newest, from)?);
     }
     // One that was made ahead of time is as good as it was, unless other sizes are wanted now.
-    let number = numbers.len() as u64 + 1;
+    let number = newest + 1;
     let ahead = begun.as_ref().filter(|begun| number > 1 && begun.blank_bytes == sizes.of_segment(number));
     if begun.is_some() && ahead.is_none() {
         replay.remove(number)?;

@@ -14,13 +14,14 @@ use trapline_frontier::{Answer, Engine, ErrorKind, Library, Steer, StoreError, U
 use super::command::Command;
 use super::files::{Files, Folder};
 use super::folder;
+use super::ledger::Ledger;
 use super::log::Position;
 use super::message::logged;
 use super::part::{NoPart, Part};
 use super::record::Record;
 use super::scan::{self, Damage, Scanned};
 use super::segment::{HEADER, Segment};
-use super::snapshot::{self, Writer};
+use super::snapshot::{self, TEXT_BYTES, Writer};
 use super::texts::{self, Pages, Texts};
 use super::verify::{Progress, folder_of};
 
@@ -70,8 +71,8 @@ pub fn repair(
         NoPart::Failed(error) => cannot(error),
     })?;
     let mut salvage = Salvage::begin(&files).map_err(cannot)?;
-    let origin = scan::origin(&*files).map_err(cannot)?;
-    let scanned = scan::scan(&*files, origin, |record, segment, at| {
+    let begin = scan::begin(&*files).map_err(cannot)?;
+    let scanned = scan::scan(&*files, begin, |record, segment, at| {
         progress(record.sequence);
         salvage.record(record, segment, at)
     });
@@ -166,6 +167,8 @@ impl Salvage {
                 self.count_lost(&crawl);
             }
             Command::Claim { .. } => self.repaired.claims_left_out += 1,
+            // What was moved is still where it was: its segments go only when a later snapshot does not need them.
+            Command::Move { .. } => {}
             Command::Settle { crawl, now, batch } => {
                 for settlement in batch {
                     let settled = self.engine.settle(&crawl, now, std::slice::from_ref(&settlement));
@@ -214,6 +217,7 @@ fn write(
     (store, position): (u128, Position),
     to: &Path,
 ) -> io::Result<()> {
+    let ledger = Ledger::of_places(engine.all_places(), TEXT_BYTES);
     let copy = Folder::new(to);
     let segment = Segment { store, number: position.segment, first: position.next, is_origin: true };
     let file = copy.create(&Segment::name(segment.number), NEW_SEGMENT_BYTES)?;
@@ -227,7 +231,7 @@ fn write(
         file.write(0, &bytes)?;
         file.sync()?;
     }
-    let mut writer = Writer::begin(&copy, store, position)?;
+    let mut writer = Writer::begin(&copy, store, position, &ledger)?;
     engine.begin_image();
     let last = loop {
         if let Some(last) = writer.frames(engine.next_frames())? {

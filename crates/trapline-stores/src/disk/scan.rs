@@ -3,6 +3,7 @@
 //! Nothing is written, so it can be done beside a process that owns the folder: what that one is just writing looks
 //! like a torn end.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::io;
 use std::ops::Range;
@@ -11,6 +12,7 @@ use std::sync::Arc;
 use super::files::{Files, LogFile};
 use super::record::{self, Found, Record};
 use super::segment::{BadHeader, FORMAT, HEADER, Seal, Segment};
+use super::snapshot;
 
 /// Something that was whole once and is not any more.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,6 +63,24 @@ pub(crate) fn origin(files: &dyn Files) -> io::Result<u64> {
         }
     }
     Ok(origin)
+}
+
+/// The segment from which on a log is to be gone through: the first one, unless the store was repaired, or segments were removed
+/// because nothing in them is needed: then that in which the oldest snapshot goes on.
+pub(crate) fn begin(files: &dyn Files) -> io::Result<u64> {
+    let names = files.list()?;
+    let segments: BTreeSet<u64> = names.iter().filter_map(|name| Segment::number_of(name)).collect();
+    let snapshots: BTreeSet<u64> = names.iter().filter_map(|name| snapshot::number_of(name)).collect();
+    let mut headers =
+        snapshots.iter().filter_map(|number| snapshot::read_header(files, &snapshot::name(*number)).ok());
+    let removed = headers.find_map(|header| {
+        let before = header.position.segment;
+        let mut missing = (1..before).filter(|number| !segments.contains(number)).peekable();
+        let has_missing = missing.peek().is_some();
+        let ledger = header.ledger?;
+        (has_missing && missing.all(|number| ledger.account(number).alive == 0)).then_some(before)
+    });
+    Ok(origin(files)?.max(removed.unwrap_or(1)))
 }
 
 /// Goes through all segments from one on. Every whole record is shown with its segment and the byte where it begins; `visit` answers

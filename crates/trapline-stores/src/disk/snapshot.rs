@@ -9,6 +9,7 @@
 //! 40  u64      number of the segment where that is, or would be
 //! 48  u64      and the byte there
 //! 56  u64      xxh3 of all above
+//! 64           from format 2 on: the ledger, see `ledger.rs`, and the xxh3 of it (u64)
 //! ```
 //!
 //! Each frame is its length (u32), a checksum (u64: xxh3, seeded with the frame's number from 0) and an engine's frame. The last one says
@@ -21,12 +22,19 @@ use trapline_frontier::{BadImage, Engine, Frame, Library};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use super::files::{Files, LogFile};
+use super::ledger::Ledger;
 use super::log::Position;
 use super::texts::Texts;
 
 const MAGIC: &[u8; 8] = b"snapshot";
-pub(crate) const FORMAT: u32 = 1;
+pub(crate) const FORMAT: u32 = 2;
+/// The last format without a ledger.
+const WITHOUT_LEDGER: u32 = 1;
 const HEADER: usize = 64;
+/// No ledger has as many bytes: that would be a million segments.
+const LEDGER_BYTES_MAX: usize = 32 << 20;
+/// So many bytes a text is thought to have of which nothing is known but its place.
+pub(crate) const TEXT_BYTES: u64 = 100;
 const FRAME_HEADER: usize = 12;
 const ENDING: &str = ".snapshot";
 
@@ -54,16 +62,25 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    pub(crate) fn begin(files: &dyn Files, store: u128, position: Position) -> io::Result<Self> {
-        let mut header = Vec::with_capacity(HEADER);
+    pub(crate) fn begin(
+        files: &dyn Files,
+        store: u128,
+        position: Position,
+        ledger: &Ledger,
+    ) -> io::Result<Self> {
+        let ledger = ledger.encode();
+        let length = HEADER + ledger.len() + size_of::<u64>();
+        let mut header = Vec::with_capacity(length);
         header.extend_from_slice(MAGIC);
         header.extend_from_slice(&FORMAT.to_le_bytes());
-        header.extend_from_slice(&(HEADER as u32).to_le_bytes());
+        header.extend_from_slice(&(length as u32).to_le_bytes());
         header.extend_from_slice(&store.to_le_bytes());
         for number in [position.next, position.segment, position.at] {
             header.extend_from_slice(&number.to_le_bytes());
         }
         header.extend_from_slice(&xxh3_64(&header).to_le_bytes());
+        header.extend_from_slice(&ledger);
+        header.extend_from_slice(&xxh3_64(&ledger).to_le_bytes());
         let file = files.create(&name(position.next), 0)?;
         Ok(Self { file, at: 0, bytes: header, frames: 0 })
     }
@@ -113,7 +130,18 @@ pub(crate) struct Snapshot {
     pub(crate) engine: Engine,
     pub(crate) store: u128,
     pub(crate) position: Position,
+    pub(crate) ledger: Ledger,
     pub(crate) bytes: u64,
+}
+
+/// What a snapshot says of itself.
+pub(crate) struct Header {
+    store: u128,
+    pub(crate) position: Position,
+    /// None in a format that had none.
+    pub(crate) ledger: Option<Ledger>,
+    /// Where frames begin.
+    length: u64,
 }
 
 /// Why a snapshot is none.
@@ -142,16 +170,19 @@ impl From<io::Error> for Unusable {
     }
 }
 
-/// Reads the snapshot in a file.
-pub(crate) fn read(files: &dyn Files, file: &str, texts: &Arc<Texts>) -> Result<Snapshot, Unusable> {
-    let broken = |what: String| Unusable::Broken(what);
-    let file = files.open(file)?;
+/// Reads only what a snapshot says of itself.
+pub(crate) fn read_header(files: &dyn Files, file: &str) -> Result<Header, Unusable> {
+    header_of(&*files.open(file)?)
+}
+
+fn header_of(file: &dyn LogFile) -> Result<Header, Unusable> {
+    let broken = |what: &str| Unusable::Broken(what.to_owned());
     let header = file.read_at(0, HEADER)?;
     if header.len() < HEADER {
         return Err(Unusable::Unfinished);
     }
     if header[..8] != *MAGIC {
-        return Err(broken("it has no header".to_owned()));
+        return Err(broken("it has no header"));
     }
     let number = |at: usize| u64::from_le_bytes(header[at..at + 8].try_into().expect("eight bytes"));
     let format = number(8) as u32;
@@ -160,13 +191,35 @@ pub(crate) fn read(files: &dyn Files, file: &str, texts: &Arc<Texts>) -> Result<
             "it has format {format}, and this version of Trapline knows snapshots up to format {FORMAT}"
         )));
     }
-    if format != FORMAT || number(56) != xxh3_64(&header[..56]) {
-        return Err(broken("its header is damaged".to_owned()));
+    if !(WITHOUT_LEDGER..=FORMAT).contains(&format) || number(56) != xxh3_64(&header[..56]) {
+        return Err(broken("its header is damaged"));
     }
     let store = u128::from_le_bytes(header[16..32].try_into().expect("sixteen bytes"));
     let position = Position { next: number(32), segment: number(40), at: number(48) };
+    if format == WITHOUT_LEDGER {
+        return Ok(Header { store, position, ledger: None, length: HEADER as u64 });
+    }
+    let length = (number(8) >> 32) as usize;
+    let ledger_bytes = length.checked_sub(HEADER + size_of::<u64>());
+    let ledger_bytes = ledger_bytes.filter(|bytes| *bytes <= LEDGER_BYTES_MAX);
+    let ledger_bytes = ledger_bytes.ok_or_else(|| broken("its header is damaged"))?;
+    let ledger = file.read_at(HEADER as u64, ledger_bytes + size_of::<u64>())?;
+    let Some((ledger, checksum)) = ledger.split_at_checked(ledger_bytes).filter(|(_, rest)| rest.len() == 8)
+    else {
+        return Err(Unusable::Unfinished);
+    };
+    let decoded = Ledger::decode(ledger).filter(|_| *checksum == xxh3_64(ledger).to_le_bytes());
+    let ledger = Some(decoded.ok_or_else(|| broken("its ledger is damaged"))?);
+    Ok(Header { store, position, ledger, length: length as u64 })
+}
+
+/// Reads the snapshot in a file.
+pub(crate) fn read(files: &dyn Files, file: &str, texts: &Arc<Texts>) -> Result<Snapshot, Unusable> {
+    let broken = |what: String| Unusable::Broken(what);
+    let file = files.open(file)?;
+    let Header { store, position, ledger, length } = header_of(&*file)?;
     let mut restore = Engine::restore("disk", Arc::clone(texts) as Arc<dyn Library>);
-    let mut at = HEADER as u64;
+    let mut at = length;
     for frame_number in 0.. {
         let head = file.read_at(at, FRAME_HEADER)?;
         if head.is_empty() {
@@ -194,7 +247,8 @@ pub(crate) fn read(files: &dyn Files, file: &str, texts: &Arc<Texts>) -> Result<
     if let Some(failure) = texts.take_failure() {
         return Err(Unusable::Unreadable(failure.to_string()));
     }
-    Ok(Snapshot { engine, store, position, bytes: at })
+    let ledger = ledger.unwrap_or_else(|| Ledger::of_places(engine.all_places(), TEXT_BYTES));
+    Ok(Snapshot { engine, store, position, ledger, bytes: at })
 }
 
 #[cfg(test)]
@@ -208,7 +262,7 @@ mod tests {
         let path = std::env::temp_dir().join(format!("trapline-given-up-{}", std::process::id()));
         std::fs::create_dir_all(&path).unwrap();
         let position = Position { next: 1, segment: 1, at: 64 };
-        let mut writer = Writer::begin(&Folder::new(&path), 7, position).unwrap();
+        let mut writer = Writer::begin(&Folder::new(&path), 7, position, &Ledger::default()).unwrap();
         let mut engine = Engine::named("disk");
         engine.begin_image();
         let last = writer.frames(engine.next_frames()).unwrap();

@@ -29,6 +29,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::commit::Failure;
 use super::files::{Files, LogFile};
+use super::ledger::{Ledger, segment_of};
 use super::record;
 use super::segment::Segment;
 
@@ -54,6 +55,11 @@ struct Present {
     at_hand: BTreeMap<u64, Vec<u8>>,
     /// While a record is replayed, its texts, which are there already.
     replayed: Option<Replayed>,
+    /// How many texts the record has, and their bytes.
+    put: u64,
+    put_bytes: u64,
+    /// What is alive in which segment, but for the record under way.
+    ledger: Ledger,
 }
 
 /// The texts of a record that is replayed.
@@ -120,7 +126,7 @@ const OPEN_MAX: usize = 256;
 const AT_HAND_MAX: usize = 16;
 
 /// The check, and three lengths.
-const HEAD_MAX: usize = 4 + 3 * 5;
+pub(crate) const HEAD_MAX: usize = 4 + 3 * 5;
 
 /// Added to the length of a URL if a page record follows. No URL in a log is as long.
 const WITH_PAGE: u64 = 1 << 31;
@@ -159,6 +165,7 @@ impl Texts {
         let mut present = self.present();
         present.replayed = None;
         present.at_hand.clear();
+        present.account();
         std::mem::take(&mut present.bytes)
     }
 
@@ -171,6 +178,23 @@ impl Texts {
     /// Takes back a record that could not be written, so that it can be read.
     pub(crate) fn keep(&self, bytes: Vec<u8>) {
         self.present().bytes = bytes;
+    }
+
+    /// What is alive in which segment.
+    pub(crate) fn ledger(&self) -> Ledger {
+        let mut present = self.present();
+        present.account();
+        present.ledger.clone()
+    }
+
+    pub(crate) fn set_ledger(&self, ledger: Ledger) {
+        self.present().ledger = ledger;
+    }
+
+    /// A segment is gone.
+    pub(crate) fn forget(&self, segment: u64) {
+        self.present().ledger.forget(segment);
+        locked(&self.open).remove(&segment);
     }
 
     /// What went wrong since this was last asked, if anything did: answers that depend on it are not to be given.
@@ -200,7 +224,12 @@ impl Texts {
         self.reader().read(place)
     }
 
-    /// Reads the texts at these places as they are there.
+    /// Reads the text at a place of the log as it is there.
+    pub(crate) fn read_whole(&self, place: u64) -> Result<Vec<u8>, Unread> {
+        self.reader().whole(place)
+    }
+
+    /// The same for many places.
     pub(crate) fn read_ahead(&self, places: &[u64]) -> Result<BTreeMap<u64, Vec<u8>>, Unread> {
         let mut reader = self.reader();
         places.iter().map(|place| Ok((*place, reader.whole(*place)?))).collect()
@@ -236,12 +265,51 @@ impl Texts {
         self.read(place)
     }
 
+    /// The text at a place as it is; None if it cannot be read, which is then noted.
+    fn whole(&self, present: &mut Present, place: u64) -> Option<Vec<u8>> {
+        let whole = present.whole(place).map_or_else(|| self.reader().whole(place), Ok);
+        whole.map_err(|unread| self.fail(unread.failure().clone())).ok()
+    }
+
     fn fail(&self, failure: Failure) {
         locked(&self.failure).get_or_insert(failure);
     }
 }
 
 impl Present {
+    /// The texts of the record so far are in its segment.
+    fn account(&mut self) {
+        let (put, put_bytes) = (std::mem::take(&mut self.put), std::mem::take(&mut self.put_bytes));
+        self.ledger.put(segment_of(self.begin), put, put_bytes);
+    }
+
+    fn count(&mut self, bytes: usize) {
+        self.put += 1;
+        self.put_bytes += bytes as u64;
+    }
+
+    /// The text at a place, as it is.
+    fn whole(&mut self, place: u64) -> Option<Vec<u8>> {
+        self.at_hand.remove(&place).or_else(|| {
+            let text = self.text(place)?;
+            Some(text[..length(text).ok()?].to_vec())
+        })
+    }
+
+    /// While a record is replayed, the place of the next text, which is known to be there.
+    fn pass(&mut self, text: Lengths) -> Option<u64> {
+        let replayed = self.replayed.as_mut()?;
+        let place = self.begin + replayed.next as u64;
+        replayed.next += text.all();
+        self.count(text.all());
+        Some(place)
+    }
+
+    /// While a record is replayed, the lengths of the next text.
+    fn next_text(&self) -> Option<Lengths> {
+        lengths(self.bytes.get(self.replayed?.next..)?).ok()
+    }
+
     /// The text at a place, if it belongs to the record under way.
     fn text(&self, place: u64) -> Option<&[u8]> {
         let at = usize::try_from(place.checked_sub(self.begin)?).ok()?;
@@ -262,7 +330,7 @@ impl Present {
 impl Reader<'_> {
     /// Reads the text at a place of the log.
     fn read(&mut self, place: u64) -> Result<Text, Unread> {
-        self.with_text(place, |lengths, bytes| lengths.text(bytes))
+        self.with_text(place, Lengths::text)
     }
 
     /// The same, as it is there.
@@ -309,20 +377,16 @@ impl Library for Texts {
     fn put(&self, request: &Request) -> u64 {
         let mut present = self.present();
         present.skip_visits();
-        let Present { begin, bytes, replayed, .. } = &mut *present;
-        match replayed {
-            None => {
-                let place = *begin + bytes.len() as u64;
-                append(bytes, request);
-                place
-            }
-            Some(Replayed { next, .. }) => {
-                let place = *begin + *next as u64;
-                // A text that is not there cannot be: the engine would have answered otherwise, which is compared.
-                *next += bytes.get(*next..).and_then(|rest| length(rest).ok()).unwrap_or(0);
-                place
-            }
+        if present.replayed.is_some() {
+            // A text that is not there cannot be: the engine would have answered otherwise, which is compared.
+            let next = present.next_text();
+            return next.and_then(|text| present.pass(text)).unwrap_or_default();
         }
+        let at = present.bytes.len();
+        append(&mut present.bytes, request);
+        let bytes = present.bytes.len() - at;
+        present.count(bytes);
+        present.begin + at as u64
     }
 
     fn get(&self, place: u64) -> Arc<Request> {
@@ -337,32 +401,38 @@ impl Library for Texts {
 
     fn put_page(&self, place: u64, page: &PageRecord) -> Option<u64> {
         let mut present = self.present();
-        if let Some(Replayed { next, pages }) = present.replayed {
+        if let Some(Replayed { pages, .. }) = present.replayed {
             if pages == Pages::Left {
                 return None;
             }
-            let text = present.bytes.get(next..).and_then(|rest| lengths(rest).ok());
-            let Some(text) = text.filter(|text| text.page.is_some()) else {
-                self.fail(Failure::new("replaying", "a record", &io::Error::other("it lacks a page record")));
+            let Some(text) = present.next_text().filter(|text| text.page.is_some()) else {
+                self.fail(lacking("a page record"));
                 return None;
             };
-            present.replayed = Some(Replayed { next: next + text.all(), pages });
-            return Some(present.begin + next as u64);
+            return present.pass(text);
         }
-        let here = present.at_hand.remove(&place).or_else(|| {
-            let text = present.text(place)?;
-            Some(text[..length(text).ok()?].to_vec())
-        });
-        let before = match here.map_or_else(|| self.reader().whole(place), Ok) {
-            Ok(before) => before,
-            Err(unread) => {
-                self.fail(unread.failure().clone());
-                return None;
-            }
-        };
-        let put_at = present.begin + present.bytes.len() as u64;
+        let before = self.whole(&mut present, place)?;
+        let at = present.bytes.len();
         append_with_page(&mut present.bytes, &before, &packed_page::encode(page));
-        Some(put_at)
+        let bytes = present.bytes.len() - at;
+        present.count(bytes);
+        Some(present.begin + at as u64)
+    }
+
+    fn copy(&self, place: u64) -> u64 {
+        let mut present = self.present();
+        if present.replayed.is_some() {
+            let next = present.next_text();
+            return next.and_then(|text| present.pass(text)).unwrap_or_else(|| {
+                self.fail(lacking("a request"));
+                place
+            });
+        }
+        let Some(text) = self.whole(&mut present, place) else { return place };
+        let at = present.bytes.len();
+        present.bytes.extend_from_slice(&text);
+        present.count(text.len());
+        present.begin + at as u64
     }
 
     fn page(&self, place: u64) -> Option<Arc<PageRecord>> {
@@ -376,7 +446,11 @@ impl Library for Texts {
     }
 
     /// What is not needed stays in the log until its segment is rewritten.
-    fn free(&self, _: u64) {}
+    fn free(&self, place: u64) {
+        let mut present = self.present();
+        present.account();
+        present.ledger.free(segment_of(place));
+    }
 }
 
 impl fmt::Debug for Texts {
@@ -387,6 +461,11 @@ impl fmt::Debug for Texts {
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A record that is replayed does not have what its command needs.
+fn lacking(what: &str) -> Failure {
+    Failure::new("replaying", "a record", &io::Error::other(format!("it lacks {what}")))
 }
 
 /// Where a text would be that begins at a byte of a segment.
@@ -548,13 +627,14 @@ mod tests {
         append(&mut plain, &requests()[2]);
         let mut visited = Vec::new();
         append_with_page(&mut visited, &plain, &packed_page::encode(&page(7)));
-        [plain, visited].iter().for_each(no_other_bytes_are_this);
+        no_other_bytes_are_this(&plain);
+        no_other_bytes_are_this(&visited);
         assert!(parse(&[0xff; 100]).is_err());
     }
 
-    fn no_other_bytes_are_this(bytes: &Vec<u8>) {
+    fn no_other_bytes_are_this(bytes: &[u8]) {
         for bit in 0..bytes.len() * 8 {
-            let mut bad = bytes.clone();
+            let mut bad = bytes.to_vec();
             bad[bit / 8] ^= 1 << (bit % 8);
             assert!(parse(&bad).is_err(), "bit {bit}");
         }

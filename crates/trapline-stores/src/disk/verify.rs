@@ -10,6 +10,7 @@ use trapline_frontier::{Engine, ErrorKind, Library, StoreError};
 
 use super::files::{Files, Folder};
 use super::folder;
+use super::ledger::segment_of;
 use super::message::logged;
 use super::recovery;
 use super::scan::{self, Damage, Scanned};
@@ -73,16 +74,16 @@ pub fn verify_on(files: &Arc<dyn Files>, progress: Progress<'_>) -> Result<Verif
     };
     let texts = Arc::new(Texts::new(Arc::clone(files)));
     let mut verified = Verified::default();
-    let origin = scan::origin(&**files).map_err(cannot)?;
+    let begin = scan::begin(&**files).map_err(cannot)?;
     let mut snapshots = read_snapshots(files, &texts, &mut verified).map_err(cannot)?;
-    // What came before a repair is not to be replayed.
-    let mut doing = match origin {
+    // What came before a repair is not to be replayed, nor what was removed.
+    let mut doing = match begin {
         1 => Doing::Engine(Box::new(Engine::with_library("disk", Arc::clone(&texts) as Arc<dyn Library>))),
         _ => Doing::Waiting(None),
     };
     let mut expected = 1;
     let mut troubles = Vec::new();
-    let scanned = scan::scan(&**files, origin, |record, segment, at| {
+    let scanned = scan::scan(&**files, begin, |record, segment, at| {
         progress(record.sequence);
         let Some((record_texts, message)) = record.parts() else {
             return Some("the record lacks some of its texts".to_owned());
@@ -134,7 +135,7 @@ pub fn verify_on(files: &Arc<dyn Files>, progress: Progress<'_>) -> Result<Verif
             }
             Doing::Waiting(Some(rules)) => return Err(rules.clone()),
             Doing::Waiting(None) => {
-                let what = "it was repaired once, and has no snapshot any more from which it could go on";
+                let what = "it has no snapshot any more from which it could go on, and its log does not begin at the beginning";
                 verified.damages.push(Damage {
                     file: files.describe(""),
                     bytes: None,
@@ -192,6 +193,7 @@ impl Whole<'_> {
                 let oldest = self.oldest.take_if(|oldest| oldest.position.next == next);
                 let read = || snapshot::read(&**self.files, &snapshot::name(next), self.texts).ok();
                 if let Some(snapshot) = oldest.or_else(read) {
+                    self.texts.set_ledger(snapshot.ledger);
                     *doing = Doing::Engine(Box::new(snapshot.engine));
                 }
             }
@@ -247,6 +249,14 @@ impl Verified {
     fn look_at(&mut self, engine: &Engine, texts: &Texts) {
         if let Err(what) = engine.check() {
             self.damages.push(Damage { file: "the engine".to_owned(), bytes: None, what });
+        }
+        let mut alive: BTreeMap<u64, u64> = BTreeMap::new();
+        for place in engine.all_places() {
+            *alive.entry(segment_of(place)).or_default() += 1;
+        }
+        if texts.ledger().alive() != alive {
+            let what = "it counts otherwise what is needed of which segment than there is".to_owned();
+            self.damages.push(Damage { file: "the ledger".to_owned(), bytes: None, what });
         }
         self.crawls = engine.crawls().count() as u64;
         for (_, identity, key, place) in engine.places() {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use trapline_frontier::suite::Harness;
 use trapline_frontier::{Store, store_suite};
+use trapline_stores::disk::Rewrite;
 use trapline_stores::{DiskOptions, DiskStore, Durability};
 
 use crate::folder::TestFolder;
@@ -53,6 +54,7 @@ impl Harness for Real {
         self.reopened += 1;
         if self.reopened % 2 == 1 {
             store.snapshot().expect("a snapshot is taken");
+            store.rewrite(Rewrite::All).expect("it is rewritten");
         }
         if crash {
             store.abandon();

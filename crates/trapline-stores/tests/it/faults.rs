@@ -9,6 +9,7 @@ use trapline_frontier::{
     Store, StoreError,
 };
 use trapline_stores::DiskStore;
+use trapline_stores::disk::Rewrite;
 
 use crate::disk::SMALL;
 use crate::sim_files::{Fault, FaultKind, SimFiles};
@@ -125,11 +126,20 @@ impl Work {
 
 /// Runs the workload until it ends or fails; how many steps were acknowledged, and which error came.
 fn run(files: &SimFiles) -> (u64, Option<StoreError>) {
-    run_in(files, DiskStore::open_on(files.clone(), &SMALL))
+    run_and_keep(files, DiskStore::open_on(files.clone(), &SMALL), |store| drop(store.rewrite(Rewrite::All)))
 }
 
-/// The same in a store that was opened on these files, or not.
+/// The same in a store that was opened on these files, or not, and without rewriting.
 pub(crate) fn run_in(files: &SimFiles, opened: Result<DiskStore, StoreError>) -> (u64, Option<StoreError>) {
+    run_and_keep(files, opened, |_| ())
+}
+
+/// After each snapshot the store is kept somehow.
+fn run_and_keep(
+    files: &SimFiles,
+    opened: Result<DiskStore, StoreError>,
+    keep: impl Fn(&DiskStore),
+) -> (u64, Option<StoreError>) {
     let store = match opened {
         Ok(store) => Arc::new(store),
         Err(error) => return (0, Some(error)),
@@ -152,6 +162,7 @@ pub(crate) fn run_in(files: &SimFiles, opened: Result<DiskStore, StoreError>) ->
         if SNAPSHOTS.contains(&work.came.lock().expect("no step panics").0) {
             // If it fails, nothing is lost by that.
             let _ = store.snapshot();
+            keep(&store);
         }
     }
     files.set_meanwhile(None);

@@ -16,13 +16,15 @@ use std::time::Duration;
 use trapline_core::{Candidate, IdentityKey, Request, Terms, Timestamp};
 use trapline_frontier::{
     CrawlChange, Frontier, Lease, NoteWrite, Outcome, Pattern, Query, QueueChange, Rows, Scan, Settings,
-    Settlement, Store, Visit, Want,
+    Settlement, Store, StoreError, Visit, Want,
 };
 use trapline_stores::DiskStore;
-use trapline_stores::disk::verify;
+use trapline_stores::disk::files::Files;
+use trapline_stores::disk::{Rewrite, verify};
 
 use crate::disk::SMALL;
 use crate::folder::TestFolder;
+use crate::sim_files::{Fault, FaultKind, SimFiles};
 
 fn at(seconds: u64) -> Timestamp {
     Timestamp::from_millis(seconds * 1000)
@@ -181,10 +183,13 @@ fn fill_with_a_job(path: &Path) {
 
 /// All that is in a store, line by line.
 fn tell(path: &Path) -> String {
-    let store = open(path);
+    tell_of(&open(path))
+}
+
+fn tell_of(store: &Arc<DiskStore>) -> String {
     let mut text = String::new();
     for name in ["docs", "news"] {
-        let frontier = Frontier::builder(name).attach(Arc::clone(&store) as Arc<dyn Store>, LATER);
+        let frontier = Frontier::builder(name).attach(Arc::clone(store) as Arc<dyn Store>, LATER);
         let frontier = pollster::block_on(frontier).expect("the crawl is there");
         let queries = [
             Query::Jobs,
@@ -330,6 +335,70 @@ fn stores_of_earlier_versions_open_with_all_that_is_in_them() {
         checked += 1;
     }
     assert!(checked > 0);
+}
+
+/// The same files, in memory.
+fn simulated(fixture: &Path) -> SimFiles {
+    let simulated = SimFiles::default();
+    for file in files(fixture) {
+        let bytes = fs::read(&file).expect("it can be read");
+        let name = file.file_name().expect("a file has a name").to_string_lossy().into_owned();
+        let copy = simulated.create(&name, bytes.len() as u64).expect("it can be made");
+        copy.write(0, &bytes).and_then(|()| copy.sync()).expect("it can be written");
+    }
+    simulated.sync_folder().expect("it can be synced");
+    simulated
+}
+
+/// Opens a store, moves all it has to the present format, and lets go of what was.
+fn upgrade(files: &SimFiles) -> Result<Arc<DiskStore>, StoreError> {
+    let store = Arc::new(DiskStore::open_on(files.clone(), &SMALL)?);
+    let news = Frontier::builder("news").attach(Arc::clone(&store) as Arc<dyn Store>, LATER);
+    let news = pollster::block_on(news)?;
+    // What was the last segment is not any more, when a snapshot goes on behind it.
+    for round in 0..3 {
+        let note = NoteWrite { key: "filling".to_owned(), value: Some(vec![round; 60_000]), expires: None };
+        pollster::block_on(news.steer_crawl(LATER, CrawlChange::Note(note)))?;
+        store.snapshot()?;
+        store.rewrite(Rewrite::All)?;
+    }
+    let note = NoteWrite { key: "filling".to_owned(), value: None, expires: None };
+    pollster::block_on(news.steer_crawl(LATER, CrawlChange::Note(note)))?;
+    store.snapshot()?;
+    Ok(store)
+}
+
+/// A store of an earlier version is rewritten while it is used, and may be killed at any moment of that.
+#[test]
+fn stores_of_earlier_versions_are_rewritten_on_the_way_and_may_be_killed_there() {
+    let testdata = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata");
+    let fixture = testdata.join("format-1.1");
+    let expected = fs::read_to_string(fixture.join("contents.txt")).expect("it says what is in it");
+    let files = simulated(&fixture);
+    let before = files.names(".segment");
+    files.set_fault(None);
+    let store = upgrade(&files).expect("it is rewritten");
+    let calls = files.calls();
+    let after = files.names(".segment");
+    assert!(before.iter().all(|name| !after.contains(name)), "{before:?} became {after:?}");
+    store.abandon();
+    let store = Arc::new(DiskStore::open_on(files.copy(), &SMALL).expect("it opens"));
+    assert_eq!(tell_of(&store), expected);
+    let store = Arc::new(DiskStore::open_on(files, &SMALL).expect("it opens"));
+    assert_eq!(tell_of(&store), expected);
+    assert!(calls > 20, "{calls} calls");
+    for call in 1..=calls {
+        let files = simulated(&fixture);
+        files.set_fault(Some(Fault { call, for_ever: true, kind: FaultKind::Half }));
+        if let Ok(store) = upgrade(&files) {
+            store.abandon();
+        }
+        files.set_fault(None);
+        files.lose_power(call);
+        let store = upgrade(&files).unwrap_or_else(|error| panic!("killed at call {call}: {error}"));
+        assert_eq!(tell_of(&store), expected, "killed at call {call}");
+        store.abandon();
+    }
 }
 
 /// Makes the fixtures of the present format, in the folder that is named and in one beside it.

@@ -10,6 +10,7 @@ mod overlapping;
 mod pages;
 mod planted;
 mod reading;
+mod rewriting;
 mod sim_files;
 mod simulation;
 mod snapshots;

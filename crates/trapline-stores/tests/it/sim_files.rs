@@ -305,6 +305,12 @@ impl Files for SimFiles {
         Ok(Arc::new(SimFile { disk: Arc::clone(&self.disk), name: name.to_owned(), content }))
     }
 
+    fn bytes(&self, name: &str) -> io::Result<u64> {
+        let disk = self.disk();
+        let content = disk.files.get(name).ok_or(io::ErrorKind::NotFound)?;
+        Ok(locked(content).seen.len() as u64)
+    }
+
     fn remove(&self, name: &str) -> io::Result<()> {
         let mut disk = self.disk();
         disk.call().map_err(error)?;

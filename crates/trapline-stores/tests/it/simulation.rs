@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use trapline_frontier::script::Reopen;
 use trapline_frontier::{Store, StoreError};
 use trapline_sim::{Faults, Opened, SeedRange, SimPlan, Stores, Tally, run_seeds};
+use trapline_stores::disk::Rewrite;
 use trapline_stores::{DiskOptions, DiskReopen, DiskStore, Durability, Fault};
 
 use crate::disk::SMALL;
@@ -79,6 +80,7 @@ impl Reopened {
         // Now from a snapshot and what came after it, now from an older one, now from none.
         if self.opened % 4 < 2 {
             self.store.snapshot()?;
+            self.store.rewrite(Rewrite::All)?;
         }
         Ok(self.overlapping())
     }

@@ -336,6 +336,10 @@ mod tests {
             None
         }
 
+        fn copy(&self, place: u64) -> u64 {
+            place
+        }
+
         fn page(&self, _: u64) -> Option<Arc<PageRecord>> {
             None
         }

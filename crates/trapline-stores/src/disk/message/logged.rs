@@ -21,7 +21,7 @@ use crate::disk::texts;
 
 #[derive(Clone, PartialEq, Message)]
 struct Body {
-    #[prost(oneof = "Verb", tags = "1, 2, 3, 4, 5")]
+    #[prost(oneof = "Verb", tags = "1, 2, 3, 4, 5, 6")]
     verb: Option<Verb>,
 }
 
@@ -37,6 +37,19 @@ enum Verb {
     Steer(SteerMessage),
     #[prost(message, tag = "5")]
     Pass(PassMessage),
+    #[prost(message, tag = "6")]
+    Move(MoveMessage),
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct MoveMessage {
+    #[prost(string, tag = "1")]
+    crawl: String,
+    #[prost(uint32, repeated, tag = "2")]
+    entries: Vec<u32>,
+    /// Where each was.
+    #[prost(uint64, repeated, tag = "3")]
+    places: Vec<u64>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -185,6 +198,17 @@ pub(crate) fn pass(bytes: &mut Vec<u8>, crawl: &str, now: Timestamp) {
     put(bytes, Verb::Pass(PassMessage { crawl: crawl.to_owned(), now: now.as_millis() }));
 }
 
+/// Appends that what the log has of these entries of a crawl was moved.
+pub(crate) fn relocate(bytes: &mut Vec<u8>, crawl: &str, moved: &[(u32, u64)]) {
+    let (entries, places) = moved.iter().copied().unzip();
+    put(bytes, Verb::Move(MoveMessage { crawl: crawl.to_owned(), entries, places }));
+}
+
+/// At most so many bytes has that message.
+pub(crate) fn bound_relocate(crawl: &str, entries: usize) -> u64 {
+    (HEAD + crawl.len() + entries * 16) as u64
+}
+
 fn put(bytes: &mut Vec<u8>, verb: Verb) {
     let body = Body { verb: Some(verb) };
     bytes.reserve(body.encoded_len());
@@ -219,6 +243,12 @@ pub(crate) fn read(message: &[u8], texts: &[u8]) -> Result<Command, Unreadable> 
         }
         Verb::Steer(message) => read_steer(message)?,
         Verb::Pass(PassMessage { crawl, now }) => Command::Pass { crawl, now: read_time(now) },
+        Verb::Move(MoveMessage { crawl, entries, places }) => {
+            if entries.len() != places.len() {
+                return Err(Unreadable::Lacks("some of its places"));
+            }
+            Command::Move { crawl, entries: entries.into_iter().zip(places).collect() }
+        }
     })
 }
 

@@ -2,7 +2,7 @@
 
 use prost::Message;
 use trapline_core::{Candidate, Timestamp};
-use trapline_frontier::{Scan, Settlement, Steer, Store, StoreError, Want};
+use trapline_frontier::{ErrorKind, Scan, Settlement, Steer, Store, StoreError, Want};
 
 use super::answer::Answer;
 use super::frame::{Frame, frame};
@@ -136,6 +136,11 @@ impl Request {
                 Answer::Stats(Box::new(store.stats(&crawl, now).await?))
             }
             Self::Scan { crawl, now, scan } => Answer::Page(store.scan(&crawl, now, &scan).await?),
+            // Nobody can ask for it: no message says so.
+            Self::Command(Command::Move { .. }) => {
+                let message = "disk store: what is moved in its log is its own business";
+                return Err(StoreError::new(ErrorKind::Unsupported, message.to_owned()));
+            }
             Self::Flush => {
                 store.flush().await?;
                 Answer::Flushed
@@ -155,7 +160,7 @@ impl Request {
             )
             | Self::Scan { now, .. }
             | Self::Stats { now, .. } => *now,
-            Self::Flush => Timestamp::ZERO,
+            Self::Command(Command::Move { .. }) | Self::Flush => Timestamp::ZERO,
         }
     }
 }

@@ -1,0 +1,271 @@
+//! Rewriting: what is still needed of segments with little alive is put into the log once more, so that they can go.
+//!
+//! Of what was moved, the log says so, in records of their own: replaying them leads to the same places. A segment is removed
+//! when nothing in it is needed by the older of the two snapshots that are kept, and so by nothing after it.
+//!
+//! It goes in steps. One looks at so many entries, or moves so many texts, and lets go of the engine before the next.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, PoisonError};
+
+use trapline_frontier::{Found, StoreError};
+
+use super::ledger::{Ledger, segment_of};
+use super::log::{NoRoom, Urgency};
+use super::message::logged;
+use super::record::{self, Draft};
+use super::segment::Segment;
+use super::snapshot;
+use super::texts::{self, Unread};
+use super::trouble::{no_room, stopped, unsure};
+use super::{Inner, Shared};
+
+const ATTEMPTED: &str = "rewrite segments";
+
+/// So many entries are looked at while the engine is held.
+const LOOKED_AT_ONCE: u32 = 16_384;
+/// So many texts are moved in one record.
+const MOVED_AT_ONCE: usize = 500;
+/// And so many bytes of them, but for one text that has more.
+const MOVED_BYTES: u64 = 256 << 10;
+/// So many bytes are moved before it is considered anew which segments are worth it.
+const PASS_BYTES: u64 = 256 << 20;
+
+/// Which segments are rewritten.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rewrite {
+    /// Those that are worth it.
+    Unfit,
+    /// All before the latest snapshot.
+    All,
+}
+
+/// What a rewriting has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rewritten {
+    /// From how many segments everything was moved that is needed.
+    pub segments: u64,
+    /// How many URLs that were, with what is known of their pages.
+    pub urls: u64,
+    /// How many bytes they have.
+    pub bytes: u64,
+    /// How many of them could not be read. Their segments stay.
+    pub unreadable: u64,
+}
+
+/// What one step has moved.
+struct Step {
+    urls: u64,
+    bytes: u64,
+}
+
+/// Segments that are worth rewriting.
+#[derive(Debug, Default)]
+pub(super) struct Unfit {
+    segments: BTreeSet<u64>,
+    /// How much of the disk is wasted, against what is needed.
+    pub(super) waste: f64,
+}
+
+impl Unfit {
+    pub(super) fn is_empty(&self) -> bool {
+        self.segments.is_empty()
+    }
+}
+
+impl Shared {
+    pub(super) fn segments_of(&self, which: Rewrite) -> Unfit {
+        match which {
+            Rewrite::Unfit => self.unfit_segments(),
+            Rewrite::All => {
+                let before = self.snapshots.lock().map_or(0, |snapshots| snapshots.segment);
+                let alive = self.texts.ledger().alive();
+                let segments = alive.into_keys().filter(|number| *number < before).collect();
+                Unfit { segments, waste: 0.0 }
+            }
+        }
+    }
+
+    /// The segments that are worth rewriting: the emptiest of those before the latest snapshot, as long as more than a third
+    /// comes on top of what is needed, and more than one segment.
+    pub(super) fn unfit_segments(&self) -> Unfit {
+        let before = self.snapshots.lock().map_or(0, |snapshots| snapshots.segment);
+        let ledger = self.texts.ledger();
+        let stuck = self.stuck.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let Ok(names) = self.files.list() else { return Unfit::default() };
+        let mut segments: Vec<(u64, u64, u64)> = names
+            .iter()
+            .filter_map(|name| Segment::number_of(name).filter(|number| *number < before))
+            .filter(|number| !stuck.contains(number))
+            .filter_map(|number| {
+                let bytes = self.files.bytes(&Segment::name(number)).ok()?;
+                Some((number, bytes, ledger.account(number).alive_bytes()))
+            })
+            .filter(|(_, bytes, alive)| *bytes > 0 && *alive > 0)
+            .collect();
+        let mut waste: u64 = segments.iter().map(|(_, bytes, alive)| bytes.saturating_sub(*alive)).sum();
+        let needed: u64 = segments.iter().map(|(_, _, alive)| *alive).sum();
+        let mut unfit = Unfit { segments: BTreeSet::new(), waste: waste as f64 / needed.max(1) as f64 };
+        // The emptiest first.
+        segments.sort_unstable_by_key(|(_, bytes, alive)| alive * 1000 / bytes);
+        let mut moved = 0;
+        for (number, bytes, alive) in segments {
+            let is_worth_it = waste > needed / 3 && waste > self.segment_bytes && alive < bytes / 5 * 4;
+            if !is_worth_it || moved > PASS_BYTES {
+                break;
+            }
+            unfit.segments.insert(number);
+            moved += alive;
+            waste -= bytes - alive;
+        }
+        unfit
+    }
+
+    /// Moves what is needed out of segments. `pause` is called between steps, and says whether to go on.
+    pub(super) fn rewrite(
+        &self,
+        unfit: &Unfit,
+        mut pause: impl FnMut() -> bool,
+    ) -> Result<Rewritten, StoreError> {
+        let unfit = &unfit.segments;
+        let mut rewritten = Rewritten::default();
+        if unfit.is_empty() {
+            return Ok(rewritten);
+        }
+        let inner = self.inner(ATTEMPTED)?;
+        let crawls: Vec<Arc<str>> = inner.engine.crawls().map(|(name, _)| Arc::clone(name)).collect();
+        drop(inner);
+        for crawl in crawls {
+            let mut from = Some(0);
+            while let Some(slot) = from {
+                let inner = self.inner(ATTEMPTED)?;
+                let is_wanted = |place| unfit.contains(&segment_of(place));
+                let (found, next) = inner.engine.find_places(&crawl, slot, LOOKED_AT_ONCE, is_wanted);
+                drop(inner);
+                from = next;
+                for some in found.chunks(MOVED_AT_ONCE) {
+                    self.relocate(&crawl, some, &mut rewritten)?;
+                    if !pause() {
+                        return Ok(rewritten);
+                    }
+                }
+            }
+        }
+        let ledger = self.texts.ledger();
+        let (emptied, stuck): (Vec<u64>, Vec<u64>) =
+            unfit.iter().partition(|number| ledger.account(**number).alive == 0);
+        rewritten.segments = emptied.len() as u64;
+        // Nothing can be gained by trying again.
+        self.stuck.lock().unwrap_or_else(PoisonError::into_inner).extend(stuck);
+        Ok(rewritten)
+    }
+
+    /// Moves some entries of a crawl.
+    fn relocate(&self, crawl: &str, found: &[Found], rewritten: &mut Rewritten) -> Result<(), StoreError> {
+        // Nobody waits for these reads.
+        let mut at_hand = BTreeMap::new();
+        let mut entries = Vec::new();
+        let mut bytes = 0;
+        for found in found {
+            match self.texts.read_whole(found.place) {
+                Ok(text) => {
+                    bytes += (text.len() + found.more_bytes + texts::HEAD_MAX) as u64;
+                    at_hand.insert(found.place, text);
+                    entries.push((found.entry, found.place));
+                }
+                // What cannot be read stays where it is, for `verify` to tell of.
+                Err(Unread::Damaged(_) | Unread::Failed(_)) => rewritten.unreadable += 1,
+            }
+            if bytes >= MOVED_BYTES {
+                let step = self.relocate_read(
+                    crawl,
+                    std::mem::take(&mut entries),
+                    std::mem::take(&mut at_hand),
+                    bytes,
+                )?;
+                rewritten.add(&step);
+                bytes = 0;
+            }
+        }
+        if !entries.is_empty() {
+            rewritten.add(&self.relocate_read(crawl, entries, at_hand, bytes)?);
+        }
+        Ok(())
+    }
+
+    fn relocate_read(
+        &self,
+        crawl: &str,
+        mut entries: Vec<(u32, u64)>,
+        at_hand: BTreeMap<u64, Vec<u8>>,
+        bytes: u64,
+    ) -> Result<Step, StoreError> {
+        let mut inner = self.inner(ATTEMPTED)?;
+        let Inner { engine, log, .. } = &mut *inner;
+        if let Some(failure) = self.commit.failure() {
+            return Err(stopped(ATTEMPTED, &failure));
+        }
+        // What was freed or moved meanwhile is not the log's business.
+        entries.retain(|(entry, place)| engine.is_at(crawl, *entry, *place));
+        if entries.is_empty() {
+            return Ok(Step { urls: 0, bytes: 0 });
+        }
+        let bound = record::TEXTS as u64 + bytes + logged::bound_relocate(crawl, entries.len());
+        log.make_room(bound, Urgency::Admission, &self.commit).map_err(|trouble| {
+            if let NoRoom::Failed(failure) = &trouble {
+                self.commit.fail(failure.clone());
+            }
+            no_room(ATTEMPTED, &trouble)
+        })?;
+        let position = log.position();
+        self.texts.begin(texts::place(position.segment, position.at));
+        self.texts.put_at_hand(at_hand);
+        let urls = engine.relocate(crawl, &entries);
+        let texts = self.texts.take();
+        if let Some(failure) = self.texts.take_failure() {
+            self.commit.fail(failure.clone());
+            return Err(unsure(ATTEMPTED, &failure));
+        }
+        let mut draft = Draft::with_texts(texts, |bytes| {
+            logged::relocate(bytes, crawl, &entries);
+            0
+        });
+        let bytes = draft.len();
+        match self.append(&mut inner, &mut draft, urls) {
+            Ok(_) => {
+                self.texts.reuse(draft.into_bytes());
+                Ok(Step { urls, bytes })
+            }
+            Err(failure) => {
+                self.texts.keep(draft.into_bytes());
+                Err(unsure(ATTEMPTED, &failure))
+            }
+        }
+    }
+
+    /// Removes the segments from which nothing is needed any more, by the oldest snapshot that is kept.
+    pub(super) fn remove_dead_segments(&self, oldest: u64) {
+        let Ok(header) = snapshot::read_header(&*self.files, &snapshot::name(oldest)) else { return };
+        let Some(ledger) = header.ledger else { return };
+        for number in dead(&*self.files, &ledger, header.position.segment) {
+            // One that stays does no harm, and goes another time.
+            if self.files.remove(&Segment::name(number)).is_ok() {
+                self.texts.forget(number);
+            }
+        }
+    }
+}
+
+/// The segments before one from which nothing is needed, by a ledger.
+fn dead(files: &dyn super::files::Files, ledger: &Ledger, before: u64) -> Vec<u64> {
+    let names = files.list().unwrap_or_default();
+    let numbers = names.iter().filter_map(|name| Segment::number_of(name));
+    numbers.filter(|number| *number < before && ledger.account(*number).alive == 0).collect()
+}
+
+impl Rewritten {
+    fn add(&mut self, step: &Step) {
+        self.urls += step.urls;
+        self.bytes += step.bytes;
+    }
+}

@@ -1,0 +1,236 @@
+//! Segments with little alive are rewritten and go: nothing is lost by it, wherever it ends.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use trapline_core::{Request, Timestamp};
+use trapline_frontier::{
+    CrawlChange, Frontier, Outcome, Query, Rows, Scan, Settlement, StoreError, Visit, Want,
+};
+use trapline_stores::disk::files::Files;
+use trapline_stores::disk::{Rewrite, Rewritten, verify, verify_on};
+use trapline_stores::{DiskOptions, DiskStore};
+
+use crate::disk::SMALL;
+use crate::faults::frontier;
+use crate::folder::TestFolder;
+use crate::sim_files::{Fault, FaultKind, SimFiles};
+
+fn at(seconds: u64) -> Timestamp {
+    Timestamp::from_millis(seconds * 1000)
+}
+
+fn open(files: &SimFiles) -> (Arc<DiskStore>, Frontier) {
+    let store = Arc::new(DiskStore::open_on(files.clone(), &SMALL).expect("it opens"));
+    let crawl = pollster::block_on(frontier(Arc::clone(&store) as _)).expect("the crawl opens");
+    (store, crawl)
+}
+
+/// Everything known, as it is told.
+fn urls(crawl: &Frontier, now: Timestamp) -> Rows {
+    let scan = Scan { limit: 100_000, ..Scan::new(Query::Urls { key: None, pattern: None, state: None }) };
+    pollster::block_on(crawl.scan(now, &scan)).expect("it is listed").rows
+}
+
+fn admit(crawl: &Frontier, urls: u32) {
+    let page = |number| Request::get(format!("http://{number}.example/a/page/with/a/path/{number}"));
+    for begin in (0..urls).step_by(100) {
+        let batch = (begin..urls.min(begin + 100)).map(page);
+        pollster::block_on(crawl.admit(at(0), batch)).expect("it is admitted");
+    }
+}
+
+/// Every other page is done with, as it lies among the others.
+fn visit_half(crawl: &Frontier) {
+    let want = Want { lease: Some(Duration::from_secs(50)), ..Want::urls(100_000) };
+    let leases = pollster::block_on(crawl.claim(at(1), want)).expect("it is claimed").leases;
+    let settle = |(number, lease): (usize, &trapline_frontier::Lease)| {
+        let outcome = if number % 2 == 0 { Outcome::done() } else { Outcome::Release };
+        Settlement::new(lease.id, outcome)
+    };
+    let batch = leases.iter().enumerate().map(settle).collect();
+    pollster::block_on(crawl.settle(at(1), batch)).expect("it is settled");
+}
+
+/// All pages are visited again and again, so that most of the log is about what is no more.
+fn visit_all(crawl: &Frontier, rounds: std::ops::Range<u64>) {
+    for round in rounds {
+        let now = at(round * 100);
+        let want = Want { lease: Some(Duration::from_secs(50)), ..Want::urls(100_000) };
+        let leases = pollster::block_on(crawl.claim(now, want)).expect("it is claimed").leases;
+        let next = Some(now + Duration::from_secs(60));
+        let visit = Visit { status: 200, digest: Some(vec![round as u8; 32]), ..Visit::default() };
+        let done = || Outcome::Done { visit: visit.clone(), next };
+        let batch: Vec<_> = leases.iter().map(|lease| Settlement::new(lease.id, done())).collect();
+        for batch in batch.chunks(10) {
+            pollster::block_on(crawl.settle(now, batch.to_vec())).expect("it is settled");
+        }
+    }
+}
+
+fn clean(files: &SimFiles) {
+    let files: Arc<dyn Files> = Arc::new(files.copy());
+    let verified = verify_on(&files, &mut |_| {}).expect("it can be verified");
+    assert_eq!(verified.damages, [], "{verified:?}");
+    assert!(verified.urls > 0);
+}
+
+#[test]
+fn what_is_needed_moves_and_the_rest_goes() {
+    let files = SimFiles::default();
+    let (store, crawl) = open(&files);
+    admit(&crawl, 3000);
+    visit_half(&crawl);
+    visit_all(&crawl, 1..4);
+    let before = files.names(".segment");
+    let gone = || before.iter().filter(|name| !files.names(".segment").contains(*name)).count();
+    assert!(before.len() > 5, "{before:?}");
+    let expected = urls(&crawl, at(800));
+    // Without a snapshot nothing may go, so nothing is moved.
+    assert_eq!(store.rewrite(Rewrite::All).expect("it is rewritten"), Rewritten::default());
+    store.snapshot().expect("it is taken");
+    let rewritten = store.rewrite(Rewrite::Unfit).expect("it is rewritten");
+    assert!(rewritten.urls > 0 && rewritten.unreadable == 0 && rewritten.segments > 0, "{rewritten:?}");
+    assert_eq!(urls(&crawl, at(800)), expected);
+    clean(&files);
+    // The snapshot before it needs what was moved; the second one after it does not.
+    store.snapshot().expect("it is taken");
+    let dead = gone();
+    clean(&files);
+    visit_all(&crawl, 8..9);
+    let expected = urls(&crawl, at(800));
+    store.snapshot().expect("it is taken");
+    let gone = gone();
+    assert!(dead == 0 && gone > 5, "{dead} went too early, {gone} are gone of {before:?}");
+    clean(&files);
+    store.abandon();
+    let (store, crawl) = open(&files);
+    assert_eq!(urls(&crawl, at(800)), expected);
+    visit_all(&crawl, 9..10);
+    let expected = urls(&crawl, at(900));
+    store.abandon();
+    files.lose_power(1);
+    clean(&files);
+    assert_eq!(urls(&open(&files).1, at(900)), expected);
+}
+
+/// However often it is killed in the middle of moving, snapshots and removing, all is there.
+#[test]
+fn every_call_of_a_rewriting_may_be_the_last() {
+    let prepared = SimFiles::default();
+    let (store, crawl) = open(&prepared);
+    admit(&crawl, 150);
+    visit_all(&crawl, 1..9);
+    store.snapshot().expect("it is taken");
+    let expected = urls(&crawl, at(900));
+    store.abandon();
+    let rewrite = |files: &SimFiles| -> Result<(), StoreError> {
+        let Ok(store) = DiskStore::open_on(files.clone(), &SMALL) else { return Ok(()) };
+        let store = Arc::new(store);
+        let crawl = pollster::block_on(frontier(Arc::clone(&store) as _))?;
+        let done = || -> Result<(), StoreError> {
+            store.rewrite(Rewrite::All)?;
+            store.snapshot()?;
+            pollster::block_on(crawl.stats(at(900)))?;
+            store.rewrite(Rewrite::All)?;
+            pollster::block_on(
+                crawl.admit(at(900), [Request::get("http://0.example/a/page/with/a/path/0")]),
+            )?;
+            store.snapshot()?;
+            Ok(())
+        };
+        let done = done();
+        store.abandon();
+        done
+    };
+    let files = prepared.copy();
+    files.set_fault(None);
+    rewrite(&files).expect("nothing fails");
+    let calls = files.calls();
+    let gone = prepared.names(".segment").len();
+    assert!(files.names(".segment").len() < gone, "segments were removed");
+    assert!(calls > 15, "{calls}");
+    for call in 1..=calls {
+        for for_ever in [false, true] {
+            let files = prepared.copy();
+            files.set_fault(Some(Fault { call, for_ever, kind: FaultKind::Half }));
+            let _ = rewrite(&files);
+            files.set_fault(None);
+            files.lose_power(call);
+            let (store, crawl) = open(&files);
+            assert_eq!(urls(&crawl, at(900)), expected, "call {call}");
+            visit_all(&crawl, 9..10);
+            // What is torn of a snapshot goes with the next.
+            store.snapshot().expect("it is taken");
+            store.abandon();
+            clean(&files);
+        }
+    }
+}
+
+/// What deleted crawls had is needed by nobody.
+#[test]
+fn a_crawl_that_is_deleted_leaves_nothing_behind() {
+    let files = SimFiles::default();
+    let (store, crawl) = open(&files);
+    admit(&crawl, 3000);
+    let before = files.names(".segment").len();
+    pollster::block_on(crawl.steer_crawl(at(1), CrawlChange::Delete)).expect("it is deleted");
+    let crawl = pollster::block_on(frontier(Arc::clone(&store) as _)).expect("another is made");
+    for round in 0..2 {
+        admit(&crawl, round + 1);
+        store.snapshot().expect("it is taken");
+    }
+    let after = files.names(".segment").len();
+    assert!(before > 3 && after == 1, "{before} segments before, {after} after");
+    clean(&files);
+    let expected = urls(&crawl, at(2));
+    store.abandon();
+    assert_eq!(urls(&open(&files).1, at(2)), expected);
+}
+
+/// A text that cannot be read stays where it is, and so does its segment; the others move.
+#[test]
+fn what_is_damaged_is_not_moved_and_not_tried_for_ever() {
+    let files = SimFiles::default();
+    let (store, crawl) = open(&files);
+    admit(&crawl, 3000);
+    visit_half(&crawl);
+    visit_all(&crawl, 1..4);
+    store.snapshot().expect("it is taken");
+    let name = "0000000002.segment".to_owned();
+    files.change(&name, |bytes| bytes[10_000..10_400].fill(7));
+    let rewritten = store.rewrite(Rewrite::All).expect("it is rewritten");
+    assert!(rewritten.unreadable > 0 && rewritten.unreadable < 20, "{rewritten:?}");
+    assert_eq!(store.rewrite(Rewrite::Unfit).expect("it is rewritten"), Rewritten::default());
+    for round in 8..10 {
+        visit_all(&crawl, round..round + 1);
+        store.snapshot().expect("it is taken");
+    }
+    assert!(files.names(".segment").contains(&name), "it is still needed");
+}
+
+/// The thread does it by itself.
+#[test]
+fn a_store_that_is_used_stays_small() {
+    let folder = TestFolder::new();
+    let options = DiskOptions { snapshot_bytes: 256 << 10, background: true, ..SMALL };
+    let store = Arc::new(DiskStore::open(folder.path(), &options).expect("it opens"));
+    let crawl = pollster::block_on(frontier(Arc::clone(&store) as _)).expect("the crawl opens");
+    admit(&crawl, 200);
+    visit_all(&crawl, 1..150);
+    let expected = urls(&crawl, at(15_000));
+    store.close().expect("it closes");
+    let folder_bytes = || -> u64 {
+        let files = std::fs::read_dir(folder.path().join("segments")).unwrap();
+        files.map(|file| file.unwrap().metadata().unwrap().len()).sum()
+    };
+    // Some 6 MB were written.
+    let bytes = folder_bytes();
+    assert!(bytes < 2 << 20, "{bytes} bytes");
+    let verified = verify(folder.path(), &mut |_| {}).expect("it can be verified");
+    assert_eq!((verified.damages.len(), verified.urls), (0, 200), "{verified:?}");
+    let store = Arc::new(DiskStore::open(folder.path(), &options).expect("it opens"));
+    let crawl = pollster::block_on(frontier(store as _)).expect("the crawl opens");
+    assert_eq!(urls(&crawl, at(15_000)), expected);
+}
