@@ -30,6 +30,7 @@ mod scan;
 mod segment;
 mod snapshot;
 mod socket;
+mod text;
 mod texts;
 mod trouble;
 mod verify;

@@ -16,6 +16,7 @@ use super::message::logged;
 use super::record::{self, Draft};
 use super::segment::Segment;
 use super::snapshot;
+use super::text;
 use super::texts::{self, Unread};
 use super::trouble::{no_room, stopped, unsure};
 use super::{Inner, Shared};
@@ -169,7 +170,7 @@ impl Shared {
         for found in found {
             match self.texts.read_whole(found.place) {
                 Ok(text) => {
-                    bytes += (text.len() + found.more_bytes + texts::HEAD_MAX) as u64;
+                    bytes += (text.len() + found.more_bytes + text::HEAD_MAX) as u64;
                     at_hand.insert(found.place, text);
                     entries.push((found.entry, found.place));
                 }

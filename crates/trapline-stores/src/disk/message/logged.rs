@@ -17,7 +17,7 @@ use super::{
     ClaimMessage, PassMessage, SteerMessage, Unreadable, read_byte, read_claim, read_steer, read_time,
 };
 use crate::disk::command::Command;
-use crate::disk::texts;
+use crate::disk::text;
 
 #[derive(Clone, PartialEq, Message)]
 struct Body {
@@ -255,7 +255,7 @@ pub(crate) fn read(message: &[u8], texts: &[u8]) -> Result<Command, Unreadable> 
 fn read_texts(mut texts: &[u8]) -> Result<Vec<Request>, Unreadable> {
     let mut requests = Vec::new();
     while !texts.is_empty() {
-        let (text, length) = texts::parse(texts).map_err(|_| Unreadable::Lacks("a request"))?;
+        let (text, length) = text::parse(texts).map_err(|_| Unreadable::Lacks("a request"))?;
         // What a visit has left is nobody's request.
         if text.page.is_none() {
             requests.push(text.request);
@@ -375,7 +375,7 @@ impl Columns {
         }
         if !is_kept(admission) {
             message.not_kept.push(self.len);
-            texts::append(texts, request);
+            text::append(texts, request);
         }
         self.len += 1;
     }
@@ -451,7 +451,7 @@ impl CandidatesMessage {
 /// At most so many bytes a candidate takes in the log, with its text.
 fn bound(candidate: &Candidate) -> usize {
     let group = candidate.terms.group.as_ref().map_or(0, |group| group.len());
-    texts::bound(&candidate.request) + candidate.key.len() + group + EACH
+    text::bound(&candidate.request) + candidate.key.len() + group + EACH
 }
 
 #[cfg(test)]
@@ -478,7 +478,7 @@ mod tests {
     fn kept<'a>(batch: impl Iterator<Item = (&'a Candidate, &'a Admission)>) -> Vec<u8> {
         let mut bytes = Vec::new();
         for (candidate, _) in batch.filter(|(_, answer)| is_kept(answer)) {
-            texts::append(&mut bytes, &candidate.request);
+            text::append(&mut bytes, &candidate.request);
         }
         bytes
     }
