@@ -21,7 +21,7 @@ use crate::gate::Gate;
 use crate::handle::{CrawlHandle, Order};
 use crate::line::SkippedLine;
 use crate::options::CrawlOptions;
-use crate::ports::{Output, OutputError, Results, World};
+use crate::ports::{Output, OutputError, Results, Robots, World};
 use crate::tally::Tally;
 
 /// At most so many visits are settled in one step.
@@ -45,6 +45,7 @@ pub struct Crawl {
     pub(crate) world: Arc<dyn World>,
     pub(crate) output: Arc<dyn Output>,
     pub(crate) options: CrawlOptions,
+    pub(crate) robots: Option<Arc<dyn Robots>>,
     pub(crate) scope: Arc<Scope>,
     pub(crate) candidates: Arc<CandidateChain>,
     pub(crate) flights: Flights,
@@ -259,12 +260,14 @@ impl Crawl {
             Order::Stop => self.stopping = true,
             Order::Abort => {
                 self.stopping = true;
-                // Their hosts were asked, if in vain: who comes next leaves them alone for a while.
-                let delay = Some(self.options.pace.delay);
-                let given_back = |id| Settlement { delay, ..Settlement::new(id, Outcome::Release) };
-                let batch: Vec<_> = self.flights.abort_all().into_iter().map(given_back).collect();
+                let now = self.now().await?;
+                let mut batch = Vec::new();
+                for (id, request) in self.flights.abort_all() {
+                    // Their hosts were asked, if in vain: who comes next leaves them alone for a while.
+                    let delay = self.options.wait_after(self.robots.as_deref(), now, &request).await;
+                    batch.push(Settlement { delay: Some(delay), ..Settlement::new(id, Outcome::Release) });
+                }
                 if !batch.is_empty() {
-                    let now = self.now().await?;
                     self.frontier.settle(now, batch).await?;
                 }
             }

@@ -198,7 +198,7 @@ impl CrawlBuilder {
         let common =
             Common { options: &options, scope: &scope, world: &world, frontier: &frontier, gate: &gate };
         let chains = Chains {
-            fetch: fetch::chain(&common, fetch, robots, self.fetch_processors)?,
+            fetch: fetch::chain(&common, fetch, robots.clone(), self.fetch_processors)?,
             disposition: disposition::chain(&common, &candidates, self.disposition_processors)?,
         };
         let (sender, orders) = mpsc::channel(ORDERS_MAX);
@@ -213,6 +213,7 @@ impl CrawlBuilder {
             world,
             output,
             options,
+            robots,
             scope,
             candidates,
             handle,

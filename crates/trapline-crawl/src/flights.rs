@@ -10,7 +10,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::{AbortHandle, Abortable};
 use tokio::sync::mpsc;
-use trapline_core::Timestamp;
+use trapline_core::{Request, Timestamp};
 use trapline_frontier::{Lease, LeaseId, Outcome, Settlement};
 
 use crate::chain::{Flow, Processors};
@@ -44,6 +44,7 @@ pub(crate) struct Flights {
 }
 
 struct Flight {
+    request: Arc<Request>,
     deadline: Timestamp,
     abort: AbortHandle,
 }
@@ -64,7 +65,7 @@ impl Flights {
 
     /// Begins a visit.
     pub(crate) fn start(&mut self, lease: Lease, now: Timestamp) {
-        let (id, deadline) = (lease.id, lease.deadline);
+        let (id, deadline, request) = (lease.id, lease.deadline, Arc::clone(&lease.request));
         let (abort, registration) = AbortHandle::new_pair();
         let (chains, world, land) = (Arc::clone(&self.chains), Arc::clone(&self.world), self.land.clone());
         let flight = async move {
@@ -72,7 +73,7 @@ impl Flights {
             // The crawl may have ended; then the lease expires by itself.
             let _ = land.send(landed);
         };
-        self.under_way.insert(id, Flight { deadline, abort });
+        self.under_way.insert(id, Flight { request, deadline, abort });
         self.world.spawn(Abortable::new(flight, registration).map(|_| ()).boxed());
     }
 
@@ -114,12 +115,14 @@ impl Flights {
         }
     }
 
-    pub(crate) fn abort_all(&mut self) -> Vec<LeaseId> {
-        let ids: Vec<_> = self.under_way.keys().copied().collect();
-        for id in &ids {
-            self.abort(*id);
-        }
-        ids
+    /// Aborts them all. Answers what was being fetched under which lease.
+    pub(crate) fn abort_all(&mut self) -> Vec<(LeaseId, Arc<Request>)> {
+        let all = std::mem::take(&mut self.under_way).into_iter();
+        let aborted = all.map(|(id, flight)| {
+            flight.abort.abort();
+            (id, flight.request)
+        });
+        aborted.collect()
     }
 }
 

@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
+use trapline_core::{Request, Timestamp, parse_url};
+
 use crate::candidate::{LimitOptions, Patterns, QueueOptions, ScopeKind, ScopeRule, TrapOptions};
 use crate::disposition::{PaceOptions, RetryOptions};
+use crate::ports::Robots;
 
 /// What can be chosen for a crawl.
 #[derive(Clone, Debug)]
@@ -80,6 +83,24 @@ impl Default for CrawlOptions {
             max_time: None,
             end_when_exhausted: true,
         }
+    }
+}
+
+impl CrawlOptions {
+    /// How long a host is left alone that may have been asked for something, where nobody can tell any more what came of it.
+    pub async fn wait_after(
+        &self,
+        robots: Option<&dyn Robots>,
+        now: Timestamp,
+        request: &Request,
+    ) -> Duration {
+        let Ok(url) = parse_url(&request.url, None) else { return self.pace.delay };
+        let own = self.queue.of(url.host_str().unwrap_or_default()).and_then(|terms| terms.delay);
+        let word = match robots {
+            Some(robots) => robots.known(now, &url).await,
+            None => None,
+        };
+        own.unwrap_or(self.pace.delay).max(self.pace.asked_by(word.as_ref()))
     }
 }
 

@@ -44,6 +44,11 @@ pub trait Fetch: Send + Sync + 'static {
 pub trait Robots: Send + Sync + 'static {
     /// What robots.txt says to a URL, which may take a request to the server.
     async fn ask(&self, now: Timestamp, url: &Url) -> RobotsWord;
+
+    /// What is known of it already, by this process or by those before it. Nobody is asked for more. Defaults to nothing.
+    async fn known(&self, _now: Timestamp, _url: &Url) -> Option<RobotsWord> {
+        None
+    }
 }
 
 /// What robots.txt says to one URL.

@@ -13,7 +13,7 @@ use crate::fetch_error::{FetchError, FetchErrorKind};
 use crate::fetched::{Fetched, Redirect, Truncated};
 use crate::fetcher::Fetcher;
 use crate::request::{FetchRequest, Validators};
-use crate::robots_cache::{RobotsCache, RobotsStanding};
+use crate::robots_cache::{RobotsCache, RobotsFile, RobotsStanding};
 
 #[async_trait]
 impl Fetch for Fetcher {
@@ -93,19 +93,26 @@ fn error(error: &FetchError) -> ResponseError {
 #[async_trait]
 impl Robots for RobotsCache {
     async fn ask(&self, now: Timestamp, url: &Url) -> RobotsWord {
-        let (file, _) = self.of(now, url).await;
-        let decision = file.rules.check(url);
-        let unreachable = file.standing == RobotsStanding::Unreachable;
-        let (trouble, refused) = file.trouble.clone().unzip();
-        RobotsWord {
-            trouble,
-            refused: refused.unwrap_or(false),
-            allowed: decision.allowed,
-            line: decision.line.map(|line| format!("line {}: {line}", line.number)),
-            crawl_delay: file.rules.crawl_delay(),
-            unreachable_until: unreachable.then_some(file.until),
-            fetched: file.fetched,
-            sitemaps: file.sitemaps(url),
-        }
+        word(&self.of(now, url).await.0, url)
+    }
+
+    async fn known(&self, now: Timestamp, url: &Url) -> Option<RobotsWord> {
+        RobotsCache::known(self, now, url).await.map(|file| word(&file, url))
+    }
+}
+
+fn word(file: &RobotsFile, url: &Url) -> RobotsWord {
+    let decision = file.rules.check(url);
+    let unreachable = file.standing == RobotsStanding::Unreachable;
+    let (trouble, refused) = file.trouble.clone().unzip();
+    RobotsWord {
+        trouble,
+        refused: refused.unwrap_or(false),
+        allowed: decision.allowed,
+        line: decision.line.map(|line| format!("line {}: {line}", line.number)),
+        crawl_delay: file.rules.crawl_delay(),
+        unreachable_until: unreachable.then_some(file.until),
+        fetched: file.fetched,
+        sitemaps: file.sitemaps(url),
     }
 }

@@ -229,6 +229,18 @@ impl RobotsCache {
         (file, source)
     }
 
+    /// The robots.txt that is for a URL, if this process or the notes know it, be it fresh or not. The server is not asked.
+    pub async fn known(&self, now: Timestamp, url: &Url) -> Option<Arc<RobotsFile>> {
+        let inner = &*self.0;
+        let origin = Origin::of(url)?;
+        let host = inner.lock().hosts.get(origin.name()).map(|slot| Arc::clone(&slot.host));
+        let file = host.and_then(|host| host.file.lock().unwrap_or_else(PoisonError::into_inner).clone());
+        match file {
+            Some(file) => Some(file),
+            None => inner.noted(now, origin.name()).await.map(Arc::new),
+        }
+    }
+
     /// Whether a URL may be fetched.
     pub async fn allows(&self, now: Timestamp, url: &Url) -> bool {
         self.of(now, url).await.0.rules.check(url).allowed

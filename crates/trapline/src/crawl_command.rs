@@ -10,6 +10,7 @@ mod folder;
 mod inject;
 mod plan;
 mod report;
+mod resume;
 mod run;
 mod seeds;
 mod some_robots;

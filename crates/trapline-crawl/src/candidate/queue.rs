@@ -21,6 +21,14 @@ pub struct QueueOptions {
     pub precedence: Option<u8>,
 }
 
+impl QueueOptions {
+    /// What is different for a host: the most exact terms that fit.
+    pub fn of(&self, host: &str) -> Option<&HostTerms> {
+        let fitting = self.hosts.iter().filter(|terms| terms.fits(host));
+        fitting.max_by_key(|terms| (!terms.hosts.starts_with('*'), terms.hosts.len()))
+    }
+}
+
 /// What is different for some hosts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HostTerms {
@@ -59,9 +67,7 @@ impl Rule<Prospect> for Queue {
         if self.0.by_domain {
             prospect.terms.group = registrable_domain(host).map(Arc::from);
         }
-        let fitting = self.0.hosts.iter().filter(|terms| terms.fits(host));
-        let exact = fitting.max_by_key(|terms| (!terms.hosts.starts_with('*'), terms.hosts.len()));
-        if let Some(terms) = exact {
+        if let Some(terms) = self.0.of(host) {
             prospect.terms = Terms {
                 delay: terms.delay,
                 concurrency: terms.concurrency,

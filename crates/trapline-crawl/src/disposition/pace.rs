@@ -14,7 +14,7 @@ use trapline_frontier::{Frontier, Outcome};
 use super::Disposition;
 use crate::chain::{Flow, Processor};
 use crate::fetch::Verdict;
-use crate::ports::World;
+use crate::ports::{RobotsWord, World};
 
 /// How long hosts are left alone.
 #[derive(Clone, Debug, PartialEq)]
@@ -65,6 +65,14 @@ impl Default for PaceOptions {
             jitter: Duration::ZERO,
             burst: 1,
         }
+    }
+}
+
+impl PaceOptions {
+    /// How long a host is left alone because its robots.txt asks for it.
+    pub(crate) fn asked_by(&self, robots: Option<&RobotsWord>) -> Duration {
+        let delay = robots.and_then(|word| word.crawl_delay).filter(|_| self.crawl_delay);
+        delay.unwrap_or_default().min(self.crawl_delay_max)
     }
 }
 
@@ -144,12 +152,7 @@ impl Politeness {
     fn asked_for(&self, disposition: &Disposition) -> Duration {
         let options = &self.options;
         let visit = &disposition.visit;
-        let mut wait = Duration::ZERO;
-        if let Some(delay) = visit.robots.as_ref().and_then(|word| word.crawl_delay)
-            && options.crawl_delay
-        {
-            wait = wait.max(delay.min(options.crawl_delay_max));
-        }
+        let mut wait = options.asked_by(visit.robots.as_ref());
         if let Some(took) = visit.took() {
             if options.factor > 0.0 {
                 let seconds = (took.as_secs_f64() * options.factor).min(options.max.as_secs_f64());

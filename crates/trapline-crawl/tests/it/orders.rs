@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use trapline_crawl::CrawlEnd;
-use trapline_crawl::candidate::Prospect;
+use trapline_crawl::candidate::{HostTerms, Prospect};
 use trapline_frontier::{Admission, CrawlChange, CrawlState, UrlState};
 
 use crate::sites::{RobotsTxt, Sites, page};
@@ -65,6 +65,28 @@ fn an_abort_gives_back_what_is_in_flight() {
     assert_eq!((given_up, sites.seen().len(), sites.pages().len()), (2, 12, 10));
     // They were asked, if in vain: so they are left alone.
     assert_eq!(sites.seen()[4].began.since(crate::sites::BEGIN), SECONDS(5));
+}
+
+#[test]
+fn after_an_abort_hosts_are_left_alone_as_their_robots_txt_or_the_operator_says() {
+    let robots = RobotsTxt { crawl_delay: Some(SECONDS(7)), ..RobotsTxt::default() };
+    let sites = slow().robots("a.test", robots).with(|options| {
+        let terms = HostTerms { hosts: "b.test".to_owned(), delay: Some(SECONDS(5)), ..HostTerms::default() };
+        options.queue.hosts.push(terms);
+    });
+    let watch = sites.clone();
+    sites.crawl_while(&SEEDS, |handle, _| async move {
+        watch.sleep(SECONDS(8)).await;
+        handle.abort().await;
+    });
+    let (stopped, before) = (sites.world.now(), sites.seen().len());
+    assert_eq!(sites.seen().iter().filter(|seen| seen.ended.is_none()).count(), 2, "{:?}", sites.seen());
+    sites.crawl(&[]);
+    let first = |host: &str| {
+        let seen = sites.seen().into_iter().skip(before).find(|seen| seen.url.contains(host)).unwrap();
+        seen.began.since(stopped)
+    };
+    assert_eq!((first("a.test"), first("b.test")), (SECONDS(7), SECONDS(5)));
 }
 
 #[test]

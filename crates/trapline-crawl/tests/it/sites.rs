@@ -320,6 +320,11 @@ impl Robots for Sites {
         word.line = line.map(|path| format!("Disallow: {path}"));
         word
     }
+
+    async fn known(&self, _: Timestamp, url: &Url) -> Option<RobotsWord> {
+        let host = url.host_str().unwrap_or_default();
+        self.robots.lock().unwrap().get(host).and_then(|(_, known)| known.clone())
+    }
 }
 
 #[async_trait]

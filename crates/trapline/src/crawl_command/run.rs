@@ -9,13 +9,10 @@ use std::sync::Arc;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use tokio::sync::oneshot;
-use trapline_core::Timestamp;
+use trapline_crawl::ports::Robots;
 use trapline_crawl::{Crawl, CrawlEnd, CrawlHandle, Tally};
 use trapline_fetch::{Fetcher, RobotsCache};
-use trapline_frontier::{
-    CrawlChange, CrawlState, Frontier, LeaseId, Outcome, Query, Rows, Scan, Settings, Settlement, Stats,
-    StoreError,
-};
+use trapline_frontier::{CrawlChange, CrawlState, Frontier, Query, Rows, Scan, Stats, StoreError};
 
 use super::control::{Control, write_whole};
 use super::files::ResultFiles;
@@ -26,7 +23,7 @@ use super::seeds::{self, SeedFile};
 use super::some_robots::SomeRobots;
 use super::watch::{Telling, Watch};
 use super::world::RealWorld;
-use super::{CrawlArgs, LIMIT, STOPPED, plan};
+use super::{CrawlArgs, LIMIT, STOPPED, plan, resume};
 use crate::config::FileConfig;
 use crate::ended::complain;
 use crate::{moment, store_url};
@@ -77,13 +74,18 @@ pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig) -> Result<ExitCode, S
     let ended = runtime.block_on(async {
         let told = |error: StoreError| error.to_string();
         let frontier = Frontier::builder(&config.crawl.name)
-            .settings(settings(config))
+            .settings(resume::settings(config))
             .canonical(plan::canonical(config)?)
             .queue_key(config.queue.key)
             .open_shared(store, moment::now())
             .await
             .map_err(told)?;
-        resume(&frontier, config, own_store).await.map_err(told)?;
+        resume::apply_settings(&frontier, config).await.map_err(told)?;
+        let fetcher = Fetcher::new(fetch_options).map_err(|error| error.to_string())?;
+        let robots = config.robots.obey.then(|| robots(&frontier, &fetcher, config));
+        if own_store {
+            resume::expire_leases(&frontier, &options, robots.as_deref()).await.map_err(told)?;
+        }
         let note = format!("output/{}", folder.id()?);
         let noted = note_of(&frontier, &note).await.map_err(told)?;
         let first = noted.is_none().then(|| ResultFiles::first_note(&note));
@@ -105,18 +107,13 @@ pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig) -> Result<ExitCode, S
             ));
         }
 
-        let fetcher = Fetcher::new(fetch_options).map_err(|error| error.to_string())?;
         let world = Arc::new(RealWorld(tokio::runtime::Handle::current()));
         let mut builder = Crawl::builder(frontier.clone(), world)
             .options(options)
             .output(Arc::new(output))
             .tally(Tally { pages_before: stats.fetched, bytes_before: stats.bytes, ..Tally::default() });
-        if config.robots.obey {
-            let notes = Arc::new(frontier.clone());
-            let robots = RobotsCache::new(fetcher.clone(), Some(notes), config.robots_options());
-            let ignoring = config.lists.host.iter().filter(|host| host.robots == Some(false));
-            let ignoring = ignoring.map(|host| host.hosts.clone()).collect();
-            builder = builder.robots(Arc::new(SomeRobots { robots, ignoring }));
+        if let Some(robots) = robots {
+            builder = builder.robots(robots);
         }
         let crawl = builder.build(Arc::new(fetcher)).map_err(|error| error.to_string())?;
         let handle = crawl.handle();
@@ -152,6 +149,14 @@ pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig) -> Result<ExitCode, S
     ended
 }
 
+/// Who knows robots.txt.
+fn robots(frontier: &Frontier, fetcher: &Fetcher, config: &FileConfig) -> Arc<dyn Robots> {
+    let notes = Arc::new(frontier.clone());
+    let robots = RobotsCache::new(fetcher.clone(), Some(notes), config.robots_options());
+    let ignoring = config.lists.host.iter().filter(|host| host.robots == Some(false));
+    Arc::new(SomeRobots { robots, ignoring: ignoring.map(|host| host.hosts.clone()).collect() })
+}
+
 /// Writes the report, and shows it.
 fn report(args: &CrawlArgs, folder: &Path, end: CrawlEnd, stats: &Stats) -> Result<(), String> {
     let report = Report::read(folder)?;
@@ -166,57 +171,12 @@ fn report(args: &CrawlArgs, folder: &Path, end: CrawlEnd, stats: &Stats) -> Resu
     Ok(())
 }
 
-/// What the frontier is told of the crawl. Limits of a run are kept here, so that a higher one lets it go on.
-fn settings(config: &FileConfig) -> Settings {
-    Settings { max_urls: None, max_bytes: None, max_time: None, pause_at_finish: false, ..config.settings() }
-}
-
 fn code(end: CrawlEnd, tally: &Tally) -> ExitCode {
     match end {
         CrawlEnd::Exhausted | CrawlEnd::Finished if tally.pages_ever() == 0 => ExitCode::from(1),
         CrawlEnd::Exhausted | CrawlEnd::Finished => ExitCode::SUCCESS,
         CrawlEnd::MaxPages | CrawlEnd::MaxBytes | CrawlEnd::MaxTime => ExitCode::from(LIMIT),
         CrawlEnd::Stopped => ExitCode::from(STOPPED),
-    }
-}
-
-/// Makes a crawl that was there before ready to go on: with the settings of today, and without the leases of a process that
-/// was killed, if nobody else can have them.
-async fn resume(frontier: &Frontier, config: &FileConfig, alone: bool) -> Result<(), StoreError> {
-    let now = moment::now();
-    let report = frontier.report(now).await?;
-    let wanted = settings(config);
-    let changed: Vec<(String, String)> = Settings::NAMES
-        .iter()
-        .filter(|name| !matches!(**name, "order" | "admission"))
-        .filter_map(|name| Some((*name, wanted.get(name)?)))
-        .filter(|(name, value)| report.settings.get(name).as_ref() != Some(value))
-        .map(|(name, value)| (name.to_owned(), value))
-        .collect();
-    if !changed.is_empty() && !matches!(report.state, CrawlState::Finished(_)) {
-        frontier.steer_crawl(now, CrawlChange::Set(changed)).await?;
-    }
-    if alone {
-        expire_leases(frontier, now, config).await?;
-    }
-    Ok(())
-}
-
-/// Leases of a process that is gone end now, and count as expired; their queues wait as after a fetch, which there may have
-/// been.
-async fn expire_leases(frontier: &Frontier, now: Timestamp, config: &FileConfig) -> Result<(), StoreError> {
-    loop {
-        let Rows::Leases(leases) = frontier.scan(now, &Scan::new(Query::Leases)).await?.rows else {
-            return Ok(());
-        };
-        if leases.is_empty() {
-            return Ok(());
-        }
-        let expire = |id: LeaseId| {
-            let outcome = Outcome::Renew { lease: std::time::Duration::ZERO };
-            Settlement { delay: Some(config.pace.delay), ..Settlement::new(id, outcome) }
-        };
-        frontier.settle(now, leases.iter().map(|lease| expire(lease.id)).collect()).await?;
     }
 }
 

@@ -12,13 +12,23 @@ pub(super) struct SomeRobots {
     pub(super) ignoring: Vec<HostPattern>,
 }
 
+impl SomeRobots {
+    fn ignores(&self, url: &Url) -> bool {
+        let host = url.host_str().unwrap_or_default();
+        self.ignoring.iter().any(|pattern| pattern.matches(host))
+    }
+}
+
 #[async_trait]
 impl Robots for SomeRobots {
     async fn ask(&self, now: Timestamp, url: &Url) -> RobotsWord {
-        let host = url.host_str().unwrap_or_default();
-        if self.ignoring.iter().any(|pattern| pattern.matches(host)) {
+        if self.ignores(url) {
             return RobotsWord { allowed: true, ..RobotsWord::default() };
         }
         self.robots.ask(now, url).await
+    }
+
+    async fn known(&self, now: Timestamp, url: &Url) -> Option<RobotsWord> {
+        if self.ignores(url) { None } else { Robots::known(&self.robots, now, url).await }
     }
 }

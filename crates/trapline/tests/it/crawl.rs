@@ -1,5 +1,7 @@
 //! `trapline crawl` and what goes with it, against servers on this machine.
 
+mod killed;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -187,34 +189,6 @@ fn processors_are_left_out_reordered_and_added_by_the_configuration() {
         ),
         "{complaint}"
     );
-}
-
-#[test]
-fn a_killed_crawl_goes_on_where_it_was() {
-    let folder = Folder::new("crawl-kill");
-    let (address, asked) = site(120, "");
-    for kill in 0..4 {
-        let mut crawl = command(address, &folder.path, &["--delay", "2ms", "-q"]);
-        let mut crawl = crawl.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        let wanted = 25 * (kill + 1);
-        let begun = Instant::now();
-        while asked.lock().unwrap().len() < wanted && begun.elapsed() < Duration::from_secs(20) {
-            std::thread::yield_now();
-        }
-        // As `kill -9` does.
-        crawl.kill().unwrap();
-        crawl.wait().unwrap();
-    }
-    let output = crawl(address, &folder.path, &["--delay", "1ms"]);
-    assert_eq!(output.status.code(), Some(0), "{}", error(&output));
-    let all = paths(&folder.path);
-    let set: BTreeSet<_> = all.iter().collect();
-    assert_eq!(set.len(), all.len(), "each visit that counts has one line");
-    // All pages, two beyond the last, and the one with a query.
-    assert_eq!(set.len(), 120 + 2 + 1, "{set:?}");
-    let asked = asked.lock().unwrap();
-    let pages = asked.iter().filter(|path| *path != "/robots.txt").count();
-    assert!(pages <= 123 + 4, "at most the one in flight is fetched twice: {pages}");
 }
 
 /// A crawl that runs, and is killed with its test.
