@@ -1,26 +1,27 @@
 //! The crawl: one loop that claims, lets fetch, and settles.
 //!
-//! All policy is in the chains, which run in tasks of their own, one a visit. The loop alone talks to the frontier, in batches.
+//! All policy is in the chains, which run in tasks of their own, one a visit. The loop alone talks to the frontier, in batches. How it obeys
+//! orders is in `obedience.rs`, and what it does while the store is away in `patience.rs`.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{mpsc, oneshot};
-use trapline_core::{Candidate, Timestamp};
+use tokio::sync::{mpsc, oneshot, watch};
+use trapline_core::Timestamp;
 use trapline_frontier::{
-    Admission, Answer, Claimed, CrawlChange, CrawlState, Ear, ErrorKind, Frontier, LeaseId, NoteWrite,
-    Outcome, Refusal, Settled, Settlement, StoreError, Want,
+    Answer, Claimed, CrawlState, Ear, Frontier, LeaseId, NoteWrite, Outcome, Settled, Settlement, StoreError,
+    Want,
 };
 
-use crate::candidate::{CandidateChain, Prospect, Scope, seed_notes};
+use crate::candidate::{CandidateChain, Scope, seed_notes};
 use crate::crawl_builder::CrawlBuilder;
 use crate::flights::{Flights, Landed};
 use crate::gate::Gate;
-use crate::handle::{CrawlHandle, Order};
-use crate::line::SkippedLine;
+use crate::handle::{CrawlHandle, Haste, Order};
 use crate::options::CrawlOptions;
+use crate::patience::Halt;
 use crate::ports::{Output, OutputError, Results, Robots, World};
 use crate::tally::Tally;
 
@@ -35,10 +36,6 @@ const TOGETHER: Duration = Duration::from_millis(3);
 /// How long the loop waits at most before it looks whether others have brought something.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// How long a store that is away is left alone, at first and at most.
-const STORE_WAIT: Duration = Duration::from_millis(200);
-const STORE_WAIT_MAX: Duration = Duration::from_secs(10);
-
 /// A crawl that is ready to run. Made by [`Crawl::builder`].
 pub struct Crawl {
     pub(crate) frontier: Frontier,
@@ -51,6 +48,12 @@ pub struct Crawl {
     pub(crate) flights: Flights,
     pub(crate) handle: CrawlHandle,
     pub(crate) orders: mpsc::Receiver<Order>,
+    /// Orders that were heard while the store was asked, and have not been obeyed yet.
+    pub(crate) held: VecDeque<Order>,
+    /// How soon it is to stop.
+    pub(crate) haste: watch::Receiver<Haste>,
+    /// Since when the store is away.
+    pub(crate) away: Option<Timestamp>,
     pub(crate) gate: Arc<Gate>,
     /// Who waits for a pause.
     pub(crate) pausing: Vec<oneshot::Sender<Result<(), String>>>,
@@ -101,9 +104,28 @@ impl Crawl {
 
     /// Crawls until there is nothing left to do, a limit is reached, or somebody stops it.
     pub async fn run(mut self) -> Result<CrawlEnd, CrawlError> {
-        let mut ear = self.frontier.ear().await?;
+        // Here nobody is patient: who begins on a store that is away wants to know it.
+        let ear = self.frontier.ear().await?;
+        match self.work(ear).await {
+            Ok(end) => Ok(end),
+            Err(Halt::Failed(error)) => Err(error),
+            Err(Halt::Aborted) => {
+                tracing::warn!(
+                    "stopped without the store: what was in flight comes back when its leases end"
+                );
+                Ok(CrawlEnd::Stopped)
+            }
+        }
+    }
+
+    /// The loop.
+    async fn work(&mut self, mut ear: Option<Box<dyn Ear>>) -> Result<CrawlEnd, Halt> {
         self.begun = self.now().await?;
-        seed_notes::load(&self.frontier, self.begun, &self.scope.seeds).await?;
+        let scope = Arc::clone(&self.scope);
+        self.patiently("read the seeds", async |frontier, now| {
+            seed_notes::load(frontier, now, &scope.seeds).await
+        })
+        .await?;
         loop {
             self.obey_orders().await?;
             self.settle_what_landed().await?;
@@ -111,7 +133,7 @@ impl Crawl {
             self.renew_leases().await?;
             let claimed = self.claim_and_start().await?;
             if let Some(end) = self.end(&claimed).await? {
-                self.frontier.flush().await?;
+                self.patiently("flush", async |frontier, _| frontier.flush().await).await?;
                 return Ok(end);
             }
             self.wait(&claimed, &mut ear).await?;
@@ -119,15 +141,20 @@ impl Crawl {
     }
 
     /// Takes as many URLs as there is room for, and begins to fetch them.
-    async fn claim_and_start(&mut self) -> Result<Claimed, CrawlError> {
+    async fn claim_and_start(&mut self) -> Result<Claimed, Halt> {
         let room = self.room();
-        if self.stopping || room == 0 || self.limit_reached(self.now().await?).is_some() {
+        if self.stopping || room == 0 {
+            return Ok(Claimed::default());
+        }
+        let now = self.now().await?;
+        if self.limit_reached(now).is_some() {
             return Ok(Claimed::default());
         }
         let want = Want { lease: Some(self.options.lease), ..Want::urls(room) };
         let mut claimed =
             self.patiently("claim", async |frontier, now| frontier.claim(now, want.clone()).await).await?;
-        if !claimed.leases.is_empty() && self.gate.is_closed() {
+        let is_to_pause = self.held.iter().any(|order| matches!(order, Order::Pause(_)));
+        if !claimed.leases.is_empty() && self.gate.is_closed() && !is_to_pause {
             // A paused crawl gives nothing: somebody else has resumed it.
             self.go_on();
         }
@@ -140,7 +167,7 @@ impl Crawl {
     }
 
     /// Settles visits that have ended, all that are there in one step.
-    async fn settle_what_landed(&mut self) -> Result<(), CrawlError> {
+    async fn settle_what_landed(&mut self) -> Result<(), Halt> {
         loop {
             let landed = self.flights.landed(BATCH_MAX);
             if landed.is_empty() {
@@ -150,7 +177,7 @@ impl Crawl {
         }
     }
 
-    async fn settle(&mut self, landed: Vec<Landed>) -> Result<(), CrawlError> {
+    async fn settle(&mut self, landed: Vec<Landed>) -> Result<(), Halt> {
         let (mut batch, results): (Vec<Settlement>, Vec<Results>) =
             landed.into_iter().map(|landed| (landed.settlement, landed.results)).unzip();
         let notes = self.tell(&batch, &results).await?;
@@ -182,32 +209,34 @@ impl Crawl {
 
     /// Hands results to whoever wants them. If that takes long, no lease is lost over it: neither of what is about to be
     /// settled nor of what is in flight.
-    async fn tell(
-        &mut self,
-        batch: &[Settlement],
-        results: &[Results],
-    ) -> Result<Vec<NoteWrite>, CrawlError> {
+    async fn tell(&mut self, batch: &[Settlement], results: &[Results]) -> Result<Vec<NoteWrite>, Halt> {
         let output = Arc::clone(&self.output);
         let mut telling = output.write(results);
         loop {
-            tokio::select! {
-                biased;
-                notes = &mut telling => return Ok(notes?),
-                () = self.world.sleep_until(self.world.now() + self.options.lease / 8) => {}
+            let a_while = self.world.sleep_until(self.world.now() + self.options.lease / 8);
+            let told = async {
+                tokio::select! {
+                    biased;
+                    notes = &mut telling => Some(notes),
+                    () = a_while => None,
+                }
+            };
+            if let Some(notes) = self.hearing(told, None).await? {
+                return Ok(notes?);
             }
             self.renew(batch.iter().map(|settlement| settlement.lease)).await?;
             self.renew_leases().await?;
         }
     }
 
-    async fn renew(&self, leases: impl Iterator<Item = LeaseId>) -> Result<Vec<Settled>, CrawlError> {
+    async fn renew(&mut self, leases: impl Iterator<Item = LeaseId>) -> Result<Vec<Settled>, Halt> {
         let lease = self.options.lease;
         let batch: Vec<_> = leases.map(|id| Settlement::new(id, Outcome::Renew { lease })).collect();
         self.patiently("renew", async |frontier, now| frontier.settle(now, batch.clone()).await).await
     }
 
     /// Leases of fetches that take long are renewed; where that fails, somebody else has the URL, and the fetch is aborted.
-    async fn renew_leases(&mut self) -> Result<(), CrawlError> {
+    async fn renew_leases(&mut self) -> Result<(), Halt> {
         let now = self.now().await?;
         let lease = self.options.lease;
         let due = self.flights.due_for_renewal(now, lease);
@@ -224,135 +253,6 @@ impl Crawl {
             }
         }
         Ok(())
-    }
-
-    async fn obey_orders(&mut self) -> Result<(), CrawlError> {
-        while let Ok(order) = self.orders.try_recv() {
-            self.obey(order).await?;
-        }
-        Ok(())
-    }
-
-    async fn obey(&mut self, order: Order) -> Result<(), CrawlError> {
-        match order {
-            Order::Seeds(seeds, answer) => {
-                let admissions = self.admit(seeds).await?;
-                // Nobody may be waiting for it.
-                let _ = answer.send(admissions);
-            }
-            Order::SeedsEnd => self.seeding = false,
-            Order::Pause(answer) => {
-                // Those who have a lease, but have not asked yet, give it back.
-                self.gate.close();
-                match self.steer(CrawlChange::Pause).await {
-                    Ok(()) => self.pausing.push(answer),
-                    Err(error) => {
-                        self.gate.open();
-                        drop(answer.send(Err(error.to_string())));
-                    }
-                }
-            }
-            Order::Resume(answer) => {
-                let resumed = self.steer(CrawlChange::Resume).await;
-                self.go_on();
-                let _ = answer.send(resumed.map_err(|error| error.to_string()));
-            }
-            Order::Stop => self.stopping = true,
-            Order::Abort => {
-                self.stopping = true;
-                let now = self.now().await?;
-                let mut batch = Vec::new();
-                for (id, request) in self.flights.abort_all() {
-                    // Their hosts were asked, if in vain: who comes next leaves them alone for a while.
-                    let delay = self.options.wait_after(self.robots.as_deref(), now, &request).await;
-                    batch.push(Settlement { delay: Some(delay), ..Settlement::new(id, Outcome::Release) });
-                }
-                if !batch.is_empty() {
-                    self.frontier.settle(now, batch).await?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    async fn steer(&self, change: CrawlChange) -> Result<(), CrawlError> {
-        let now = self.now().await?;
-        Ok(self.frontier.steer_crawl(now, change).await.map(drop)?)
-    }
-
-    /// The crawl is not paused, or no longer. Who waits for a pause waits in vain.
-    fn go_on(&mut self) {
-        self.gate.open();
-        for answer in self.pausing.drain(..) {
-            let _ = answer.send(Err("the crawl was resumed before all had landed".to_owned()));
-        }
-    }
-
-    /// Who wanted a pause is told when nothing is in flight any more.
-    fn acknowledge_pause(&mut self) {
-        if self.flights.is_empty() {
-            for answer in self.pausing.drain(..) {
-                let _ = answer.send(Ok(()));
-            }
-        }
-    }
-
-    /// Seeds go through the candidate chain like everything else, and make the scope.
-    async fn admit(
-        &mut self,
-        seeds: Vec<Prospect>,
-    ) -> Result<Vec<Result<Admission, SkippedLine>>, CrawlError> {
-        let mut considered: Vec<Result<Candidate, SkippedLine>> = Vec::with_capacity(seeds.len());
-        let mut places = Vec::new();
-        for seed in seeds {
-            let url = seed.url.clone();
-            let candidate = self.consider_seed(seed);
-            if candidate.is_ok() {
-                places.extend(self.scope.seeds.add(&url));
-            }
-            considered.push(candidate);
-        }
-        if !places.is_empty() {
-            let note = CrawlChange::Note(seed_notes::note(&places));
-            self.patiently("note seeds", async |frontier, now| frontier.steer_crawl(now, note.clone()).await)
-                .await?;
-        }
-        let batch: Vec<_> =
-            considered.iter().filter_map(|candidate| candidate.as_ref().ok().cloned()).collect();
-        let mut admitted = self
-            .patiently("admit", async |frontier, now| frontier.admit_candidates(now, &batch).await)
-            .await?
-            .into_iter();
-        let skipped: Vec<_> =
-            considered.iter().filter_map(|candidate| candidate.as_ref().err().cloned()).collect();
-        if !skipped.is_empty() {
-            // What was told counts, although there is no settlement to say so.
-            for note in self.output.write(&[Results { page: None, skipped }]).await? {
-                let note = CrawlChange::Note(note);
-                self.patiently("note results", async |frontier, now| {
-                    frontier.steer_crawl(now, note.clone()).await
-                })
-                .await?;
-            }
-        }
-        let answers = considered.into_iter().map(|candidate| {
-            candidate.map(|_| admitted.next().unwrap_or(Admission::Refused(Refusal::Malformed)))
-        });
-        let answers: Vec<_> = answers.collect();
-        let mut tally = self.tally();
-        tally.seeds += answers.iter().filter(|answer| matches!(answer, Ok(Admission::Added))).count() as u64;
-        drop(tally);
-        Ok(answers)
-    }
-
-    /// A rule that panics costs the seed, not the crawl.
-    fn consider_seed(&self, seed: Prospect) -> Result<Candidate, SkippedLine> {
-        let (url, depth) = (seed.request.url.clone(), seed.request.depth);
-        let considered = catch_unwind(AssertUnwindSafe(|| self.candidates.consider(seed)));
-        considered.unwrap_or_else(|_| {
-            let detail = Some("a rule of the candidate chain panicked".to_owned());
-            Err(SkippedLine { url, reason: "panic".to_owned(), detail, via: None, depth })
-        })
     }
 
     /// How many more fetches may begin.
@@ -383,7 +283,7 @@ impl Crawl {
     }
 
     /// Whether that was all.
-    async fn end(&self, claimed: &Claimed) -> Result<Option<CrawlEnd>, CrawlError> {
+    async fn end(&mut self, claimed: &Claimed) -> Result<Option<CrawlEnd>, Halt> {
         if !self.flights.is_empty() {
             return Ok(None);
         }
@@ -398,13 +298,17 @@ impl Crawl {
         if !idle {
             return Ok(None);
         }
-        let finished = matches!(self.frontier.report(now).await?.state, CrawlState::Finished(_));
+        let report = self.patiently("look", async |frontier, now| frontier.report(now).await).await?;
+        let finished = matches!(report.state, CrawlState::Finished(_));
         Ok(Some(if finished { CrawlEnd::Finished } else { CrawlEnd::Exhausted }))
     }
 
     /// Waits for whatever comes first: a visit that ends, an order, a queue that may be asked again, news of others.
-    async fn wait(&mut self, claimed: &Claimed, ear: &mut Option<Box<dyn Ear>>) -> Result<(), CrawlError> {
+    async fn wait(&mut self, claimed: &Claimed, ear: &mut Option<Box<dyn Ear>>) -> Result<(), Halt> {
         let now = self.now().await?;
+        if !self.held.is_empty() || self.is_aborted() {
+            return Ok(());
+        }
         let look = now + LOOK.min(self.options.lease / 4);
         let until = if self.room() == 0 { look } else { claimed.next.map_or(look, |next| next.min(look)) };
         // The world's clock may be another than the store's: what counts is how long.
@@ -424,6 +328,7 @@ impl Crawl {
                     self.obey(order).await?;
                 }
             }
+            Ok(()) = self.haste.changed() => self.hurry(),
             () = self.flights.landing() => {
                 if self.flights.len() >= CROWD {
                     self.world.sleep_until(self.world.now() + TOGETHER).await;
@@ -435,38 +340,7 @@ impl Crawl {
         Ok(())
     }
 
-    /// Asks the store, again and again if it is away: it may come back, and until then nothing is lost.
-    async fn patiently<T>(
-        &self,
-        attempted: &str,
-        ask: impl AsyncFn(&Frontier, Timestamp) -> Result<T, StoreError>,
-    ) -> Result<T, CrawlError> {
-        let mut wait = STORE_WAIT;
-        loop {
-            let error = match self.now().await {
-                Ok(now) => match ask(&self.frontier, now).await {
-                    Ok(answer) => return Ok(answer),
-                    Err(error) => error,
-                },
-                Err(CrawlError::Store(error)) => error,
-                Err(error) => return Err(error),
-            };
-            if error.kind() != ErrorKind::Unavailable {
-                return Err(error.into());
-            }
-            tracing::warn!(%error, attempted, "the store is away");
-            self.tally().trouble = Some(format!("cannot {attempted}, trying again: {error}"));
-            self.world.sleep_until(self.world.now() + wait).await;
-            wait = (wait * 2).min(STORE_WAIT_MAX);
-        }
-    }
-
-    /// What time it is: the store's, if it has a clock that all follow.
-    async fn now(&self) -> Result<Timestamp, CrawlError> {
-        Ok(self.frontier.now().await?.unwrap_or_else(|| self.world.now()))
-    }
-
-    fn tally(&self) -> MutexGuard<'_, Tally> {
+    pub(crate) fn tally(&self) -> MutexGuard<'_, Tally> {
         self.handle.tally.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

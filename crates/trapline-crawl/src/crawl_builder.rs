@@ -1,9 +1,10 @@
 //! Makes a crawl of its parts.
 
+use std::collections::VecDeque;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex};
 
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use trapline_core::Timestamp;
 use trapline_frontier::Frontier;
 
@@ -14,13 +15,10 @@ use crate::disposition::{self, Disposition};
 use crate::fetch::{self, Visit};
 use crate::flights::{Chains, Flights};
 use crate::gate::Gate;
-use crate::handle::CrawlHandle;
+use crate::handle::{CrawlHandle, Haste, ORDERS_MAX};
 use crate::options::CrawlOptions;
 use crate::ports::{Fetch, NoOutput, Output, Robots, World};
 use crate::tally::Tally;
-
-/// Orders that may wait.
-const ORDERS_MAX: usize = 16;
 
 /// What the processors of several chains share.
 pub(crate) struct Common<'c> {
@@ -202,8 +200,10 @@ impl CrawlBuilder {
             disposition: disposition::chain(&common, &candidates, self.disposition_processors)?,
         };
         let (sender, orders) = mpsc::channel(ORDERS_MAX);
+        let (hasten, haste) = watch::channel(Haste::None);
         let handle = CrawlHandle {
             orders: sender,
+            haste: hasten,
             tally: Arc::new(Mutex::new(tally)),
             concurrency: Arc::new(AtomicUsize::new(options.concurrency)),
         };
@@ -218,6 +218,9 @@ impl CrawlBuilder {
             candidates,
             handle,
             orders,
+            held: VecDeque::new(),
+            haste,
+            away: None,
             gate,
             pausing: Vec::new(),
             seeding: true,

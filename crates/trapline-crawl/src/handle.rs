@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use trapline_frontier::Admission;
 
 use crate::candidate::Prospect;
@@ -12,6 +12,9 @@ use crate::tally::Tally;
 
 /// What became of seeds, one answer each: the frontier's, or the line that says why it was not asked.
 pub type Admissions = Vec<Result<Admission, SkippedLine>>;
+
+/// How many orders may wait to be obeyed.
+pub(crate) const ORDERS_MAX: usize = 16;
 
 /// An order to the loop.
 pub(crate) enum Order {
@@ -23,9 +26,16 @@ pub(crate) enum Order {
     Pause(oneshot::Sender<Result<(), String>>),
     /// Fetch again.
     Resume(oneshot::Sender<Result<(), String>>),
-    /// Finish what is in flight.
+}
+
+/// How soon a crawl is to stop. Heard at any time, whatever else waits to be obeyed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Haste {
+    /// Not at all.
+    None,
+    /// Once what is in flight has landed.
     Stop,
-    /// Drop what is in flight.
+    /// Now.
     Abort,
 }
 
@@ -33,6 +43,7 @@ pub(crate) enum Order {
 #[derive(Clone)]
 pub struct CrawlHandle {
     pub(crate) orders: mpsc::Sender<Order>,
+    pub(crate) haste: watch::Sender<Haste>,
     pub(crate) tally: Arc<Mutex<Tally>>,
     pub(crate) concurrency: Arc<AtomicUsize>,
 }
@@ -67,12 +78,25 @@ impl CrawlHandle {
 
     /// Stops the crawl once what is in flight has landed.
     pub async fn stop(&self) {
-        let _ = self.orders.send(Order::Stop).await;
+        self.hasten(Haste::Stop);
     }
 
-    /// Stops it now. URLs in flight go back to their places.
+    /// Stops it now. URLs in flight go back to their places; if the store is away, when their leases have ended.
     pub async fn abort(&self) {
-        let _ = self.orders.send(Order::Abort).await;
+        self.hasten(Haste::Abort);
+    }
+
+    /// Whether somebody has told it to stop now.
+    pub fn is_aborted(&self) -> bool {
+        *self.haste.borrow() == Haste::Abort
+    }
+
+    fn hasten(&self, haste: Haste) {
+        self.haste.send_if_modified(|before| {
+            let more = haste > *before;
+            *before = haste.max(*before);
+            more
+        });
     }
 
     /// How it does.

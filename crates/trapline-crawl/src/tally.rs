@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use trapline_core::Timestamp;
 use trapline_frontier::{Admission, Outcome};
 
 use crate::line::PageLine;
@@ -51,7 +52,16 @@ pub struct Tally {
     /// Hosts that were asked. What does not fit is under the empty name.
     pub hosts: BTreeMap<String, HostTally>,
     /// What keeps the crawl from going on at present.
-    pub trouble: Option<String>,
+    pub trouble: Option<Trouble>,
+}
+
+/// What keeps a crawl from going on: its store is away.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trouble {
+    /// Since when.
+    pub since: Timestamp,
+    /// What was last attempted in vain, for people.
+    pub why: String,
 }
 
 /// What came of one host.
@@ -82,7 +92,6 @@ impl Tally {
 
     /// Counts a visit that was settled.
     pub(crate) fn count(&mut self, outcome: &Outcome, results: &Results) {
-        self.trouble = None;
         match outcome {
             Outcome::Done { visit, .. } => {
                 self.pages += 1;

@@ -83,8 +83,8 @@ impl Report {
         host.ms += ms;
     }
 
-    /// For programs. Names stay as they are.
-    pub(super) fn json(&self, end: CrawlEnd, stats: &Stats) -> Value {
+    /// For programs. Names stay as they are. Without stats if the store is away.
+    pub(super) fn json(&self, end: CrawlEnd, stats: Option<&Stats>) -> Value {
         let hosts: Vec<_> = self
             .largest_hosts()
             .map(|(name, host)| {
@@ -102,9 +102,9 @@ impl Report {
             "first_visit": self.first,
             "last_visit": self.last,
             "ms_average": average(self.ms, self.visits),
-            "pending": stats.urls_in(UrlState::Pending),
-            "dead": stats.urls_in(UrlState::Dead),
-            "disregarded": stats.urls_in(UrlState::Disregarded),
+            "pending": stats.map(|stats| stats.urls_in(UrlState::Pending)),
+            "dead": stats.map(|stats| stats.urls_in(UrlState::Dead)),
+            "disregarded": stats.map(|stats| stats.urls_in(UrlState::Disregarded)),
             "statuses": self.statuses,
             "errors": self.errors,
             "mimes": self.mimes,
@@ -115,7 +115,7 @@ impl Report {
     }
 
     /// For people.
-    pub(super) fn text(&self, end: CrawlEnd, stats: &Stats) -> String {
+    pub(super) fn text(&self, end: CrawlEnd, stats: Option<&Stats>) -> String {
         let mut text = String::new();
         let mut line = |line: String| {
             // Writing to memory cannot fail.
@@ -133,12 +133,15 @@ impl Report {
         if let (Some(first), Some(last)) = (&self.first, &self.last) {
             line(format!("Visits: from {first} to {last}"));
         }
-        line(format!(
-            "URLs: {} pending, {} given up, {} not to be fetched",
-            thousands(stats.urls_in(UrlState::Pending)),
-            thousands(stats.urls_in(UrlState::Dead)),
-            thousands(stats.urls_in(UrlState::Disregarded))
-        ));
+        line(match stats {
+            Some(stats) => format!(
+                "URLs: {} pending, {} given up, {} not to be fetched",
+                thousands(stats.urls_in(UrlState::Pending)),
+                thousands(stats.urls_in(UrlState::Dead)),
+                thousands(stats.urls_in(UrlState::Disregarded))
+            ),
+            None => "URLs: not known, because the store is away".to_owned(),
+        });
         for (title, counts) in [
             ("Statuses", &self.statuses),
             ("Errors", &self.errors),

@@ -5,14 +5,16 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use tokio::sync::oneshot;
+use trapline_core::format_duration;
 use trapline_crawl::ports::Robots;
 use trapline_crawl::{Crawl, CrawlEnd, CrawlHandle, Tally};
 use trapline_fetch::{Fetcher, RobotsCache};
-use trapline_frontier::{CrawlChange, CrawlState, Frontier, Query, Rows, Scan, Stats, StoreError};
+use trapline_frontier::{CrawlChange, Frontier, Query, Rows, Scan, Stats, StoreError};
 
 use super::control::{Control, write_whole};
 use super::files::ResultFiles;
@@ -21,7 +23,7 @@ use super::inject::Inject;
 use super::report::Report;
 use super::seeds::{self, SeedFile};
 use super::some_robots::SomeRobots;
-use super::watch::{Telling, Watch};
+use super::watch::{self, Telling, Watch};
 use super::world::RealWorld;
 use super::{CrawlArgs, LIMIT, STOPPED, plan, resume};
 use crate::config::FileConfig;
@@ -30,6 +32,9 @@ use crate::{moment, store_url};
 
 const NO_SEEDS: &str =
     "no seeds: name a URL to begin with, such as https://example.org/, or a file with --seeds";
+
+/// How long the store may take to sum up, if somebody is in a hurry.
+const SUM_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Crawls until the end, and says how it went.
 pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig) -> Result<ExitCode, String> {
@@ -94,13 +99,14 @@ pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig) -> Result<ExitCode, S
             // Whatever is written before the first settlement is then known to be this crawl's.
             frontier.steer_crawl(moment::now(), CrawlChange::Note(note)).await.map_err(told)?;
         }
-        let stats = frontier.stats(moment::now()).await.map_err(told)?;
+        let known = watch::known(&frontier).await.map_err(told)?;
+        let stats = known.stats.clone();
 
         let nothing = command_line.is_empty() && args.seed_files.is_empty();
         if nothing && stats.urls.iter().sum::<u64>() == 0 && !Inject::has_files(folder.path()) {
             return Err(NO_SEEDS.to_owned());
         }
-        if matches!(frontier.report(moment::now()).await.map_err(told)?.state, CrawlState::Paused) {
+        if known.paused {
             let folder = folder.path().display();
             complain(&format!(
                 "trapline crawl: this crawl is paused; `trapline resume {folder}` lets it go on"
@@ -125,7 +131,7 @@ pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig) -> Result<ExitCode, S
             frontier: frontier.clone(),
             folder: folder.path().to_owned(),
             control: Control::new(folder.path())?,
-            inject: Inject::new(folder.path())?,
+            inject: Some(Inject::new(folder.path())?),
             telling: Telling {
                 quiet: args.quiet,
                 json: args.json,
@@ -133,6 +139,8 @@ pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig) -> Result<ExitCode, S
             },
             max_pages: config.crawl.max_pages,
             adaptive: config.crawl.adaptive.then_some(config.crawl.concurrency as usize),
+            known,
+            asking: None,
         };
         let watching = tokio::spawn(watch.run());
         let seeding = tokio::spawn(seed(handle.clone(), command_line, args.seed_files.clone(), all_injected));
@@ -140,13 +148,32 @@ pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig) -> Result<ExitCode, S
         seeding.abort();
         watching.abort();
         let _ = watching.await;
-        let stats = frontier.stats(moment::now()).await.map_err(told)?;
-        report(args, folder.path(), end, &stats)?;
+        let stats = sum_up(&frontier, &handle).await.map_err(told)?;
+        if stats.is_none() {
+            complain(&format!(
+                "trapline crawl: the store is away: what was in flight comes back when its leases have ended, after {}; run \
+                 the same command again to go on",
+                format_duration(config.crawl.lease)
+            ));
+        }
+        report(args, folder.path(), end, stats.as_ref())?;
         Ok(code(end, &handle.tally()))
     });
     // Somebody may be reading seeds from a terminal or a pipe, and nothing can stop that.
     runtime.shutdown_background();
     ended
+}
+
+/// How many URLs are in which state in the end. None if the store is away, and somebody wants to stop now.
+async fn sum_up(frontier: &Frontier, handle: &CrawlHandle) -> Result<Option<Stats>, StoreError> {
+    let mut asking = std::pin::pin!(frontier.stats(moment::now()));
+    loop {
+        match tokio::time::timeout(SUM_TIMEOUT, &mut asking).await {
+            Ok(Err(_)) | Err(_) if handle.is_aborted() => return Ok(None),
+            Ok(stats) => return stats.map(Some),
+            Err(_) => {}
+        }
+    }
 }
 
 /// Who knows robots.txt.
@@ -158,7 +185,7 @@ fn robots(frontier: &Frontier, fetcher: &Fetcher, config: &FileConfig) -> Arc<dy
 }
 
 /// Writes the report, and shows it.
-fn report(args: &CrawlArgs, folder: &Path, end: CrawlEnd, stats: &Stats) -> Result<(), String> {
+fn report(args: &CrawlArgs, folder: &Path, end: CrawlEnd, stats: Option<&Stats>) -> Result<(), String> {
     let report = Report::read(folder)?;
     let (text, json) = (report.text(end, stats), report.json(end, stats));
     for (name, content) in [("report.txt", &text), ("report.json", &format!("{json:#}\n"))] {

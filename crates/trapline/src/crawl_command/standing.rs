@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use trapline_core::format_duration;
 use trapline_crawl::Tally;
 use trapline_frontier::{QueueState, Stats, UrlState};
 
@@ -58,10 +59,22 @@ impl Standing {
         Some(Duration::from_secs_f64((pages as f64 / self.rate).min(1e9)))
     }
 
+    /// What keeps the crawl from going on.
+    fn trouble(&self) -> Option<String> {
+        let trouble = self.tally.trouble.as_ref()?;
+        let (since, now) = (trouble.since, crate::moment::now());
+        let long = format_duration(Duration::from_secs(now.since(since).as_secs()));
+        Some(format!(
+            "the store is away since {} ({long}), trying again: {}",
+            crate::moment::write(since),
+            trouble.why
+        ))
+    }
+
     /// One line for people.
     pub(super) fn line(&self) -> String {
         let paused = if self.paused { "paused, " } else { "" };
-        let trouble = self.tally.trouble.as_ref().map(|trouble| format!("; {trouble}")).unwrap_or_default();
+        let trouble = self.trouble().map(|trouble| format!("; {trouble}")).unwrap_or_default();
         format!(
             "{}  {paused}{} pages ({:.1}/s), {} pending in {} queues, {} in flight, {} errors, {}{trouble}",
             clock(self.runs),
@@ -128,7 +141,7 @@ impl Standing {
             "errors": self.errors(),
             "queues": counts,
             "seconds_left": self.left().map(|left| left.as_secs()),
-            "trouble": self.tally.trouble,
+            "trouble": self.trouble(),
         })
     }
 }

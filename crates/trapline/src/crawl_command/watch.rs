@@ -6,8 +6,9 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 use trapline_crawl::CrawlHandle;
-use trapline_frontier::{CrawlState, Frontier};
+use trapline_frontier::{CrawlState, Frontier, Stats, StoreError};
 
 use super::adapt::{self, Gauge};
 use super::control::{self, Control, write_whole};
@@ -15,6 +16,9 @@ use super::inject::Inject;
 use super::standing::Standing;
 use crate::panel::Panel;
 use crate::{moment, output};
+
+/// How long the store may take to say how the crawl stands.
+const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Over how long the rate is measured.
 const RATE_PERIOD: Duration = Duration::from_secs(10);
@@ -36,24 +40,41 @@ pub(super) struct Watch {
     pub(super) frontier: Frontier,
     pub(super) folder: PathBuf,
     pub(super) control: Control,
-    pub(super) inject: Inject,
+    pub(super) inject: Option<Inject>,
     /// Who wants to know when nothing that was there at the beginning waits in `inject/` any more.
     pub(super) injected: Option<oneshot::Sender<()>>,
     pub(super) telling: Telling,
     pub(super) max_pages: Option<u64>,
     /// The number of fetches follows the machine, up to this.
     pub(super) adaptive: Option<usize>,
+    /// What the store last said.
+    pub(super) known: Known,
+    /// It is being asked.
+    pub(super) asking: Option<JoinHandle<Option<Known>>>,
+}
+
+/// What the store says of the crawl.
+pub(super) struct Known {
+    pub(super) stats: Stats,
+    pub(super) paused: bool,
 }
 
 impl Watch {
     /// Watches until it is dropped.
     pub(super) async fn run(mut self) {
+        // Who takes up seeds waits for the store; who tells how it does must not.
+        let (handle, injected) = (self.handle.clone(), self.injected.take());
+        if let Some(inject) = self.inject.take() {
+            tokio::join!(take_up(inject, handle, injected), self.tell());
+        }
+    }
+
+    async fn tell(&mut self) {
         let begun = Instant::now();
         let panel = self.panel();
         let mut gauge = self.adaptive.and_then(|_| Gauge::new());
         let mut rates: Vec<(Instant, u64)> = vec![(begun, self.handle.pages())];
         let (mut last_second, mut last_line) = (begun, begun);
-        self.take_up().await;
         loop {
             tokio::time::sleep(control::PERIOD).await;
             self.control.look(&self.handle);
@@ -62,11 +83,11 @@ impl Watch {
                 continue;
             }
             last_second = now;
-            self.take_up().await;
             self.adapt(gauge.as_mut());
             rates.push((now, self.handle.pages()));
             rates.retain(|(at, _)| now.duration_since(*at) <= RATE_PERIOD + adapt::PERIOD);
-            let Some(standing) = self.standing(begun, &rates).await else { continue };
+            self.ask().await;
+            let standing = self.standing(begun, &rates);
             let status = standing.json();
             // A full disk stops the crawl elsewhere, with a better message.
             let _ = write_whole(&self.folder.join("status.json"), &status.to_string());
@@ -85,12 +106,16 @@ impl Watch {
         }
     }
 
-    async fn take_up(&mut self) {
-        if self.inject.look(&self.handle).await
-            && let Some(injected) = self.injected.take()
-        {
-            // Seeding may have ended already.
-            let _ = injected.send(());
+    /// Asks the store how the crawl stands. If it does not answer soon, what it last said is told, and its answer is taken when it comes.
+    async fn ask(&mut self) {
+        let frontier = self.frontier.clone();
+        let asking =
+            self.asking.get_or_insert_with(|| tokio::spawn(async move { known(&frontier).await.ok() }));
+        if let Ok(answered) = tokio::time::timeout(PATIENCE, asking).await {
+            self.asking = None;
+            if let Ok(Some(known)) = answered {
+                self.known = known;
+            }
         }
     }
 
@@ -107,24 +132,42 @@ impl Watch {
         }
     }
 
-    async fn standing(&self, begun: Instant, rates: &[(Instant, u64)]) -> Option<Standing> {
-        let now = moment::now();
-        let stats = self.frontier.stats(now).await.ok()?;
-        let paused = matches!(self.frontier.report(now).await.ok()?.state, CrawlState::Paused);
+    fn standing(&self, begun: Instant, rates: &[(Instant, u64)]) -> Standing {
         let rate = match (rates.first(), rates.last()) {
             (Some((from, before)), Some((to, after))) if to > from => {
                 after.saturating_sub(*before) as f64 / to.duration_since(*from).as_secs_f64()
             }
             _ => 0.0,
         };
-        Some(Standing {
+        Standing {
             tally: self.handle.tally(),
-            stats,
-            paused,
+            stats: self.known.stats.clone(),
+            paused: self.known.paused,
             runs: begun.elapsed(),
             rate,
             concurrency: self.handle.concurrency(),
             max_pages: self.max_pages,
-        })
+        }
+    }
+}
+
+/// Asks the store how the crawl stands.
+pub(super) async fn known(frontier: &Frontier) -> Result<Known, StoreError> {
+    let now = moment::now();
+    let stats = frontier.stats(now).await?;
+    let paused = matches!(frontier.report(now).await?.state, CrawlState::Paused);
+    Ok(Known { stats, paused })
+}
+
+/// Takes up seeds from the folder, for ever.
+async fn take_up(mut inject: Inject, handle: CrawlHandle, mut injected: Option<oneshot::Sender<()>>) {
+    loop {
+        if inject.look(&handle).await
+            && let Some(injected) = injected.take()
+        {
+            // Seeding may have ended already.
+            let _ = injected.send(());
+        }
+        tokio::time::sleep(adapt::PERIOD).await;
     }
 }

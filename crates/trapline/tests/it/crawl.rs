@@ -17,12 +17,12 @@ use crate::fetch::{ok, serve};
 use crate::folder::Folder;
 
 /// The paths that were asked for, in order.
-type Asked = Arc<Mutex<Vec<String>>>;
+pub(crate) type Asked = Arc<Mutex<Vec<String>>>;
 
 const HTML: &str = "Content-Type: text/html\r\n";
 
 /// A site of so many pages, each of which leads to the next two and to itself, and what was asked of it.
-fn site(pages: usize, robots: &'static str) -> (SocketAddr, Asked) {
+pub(crate) fn site(pages: usize, robots: &'static str) -> (SocketAddr, Asked) {
     let asked = Asked::default();
     let log = Arc::clone(&asked);
     let address = serve(move |path, _| {
@@ -48,7 +48,7 @@ fn site(pages: usize, robots: &'static str) -> (SocketAddr, Asked) {
     (address, asked)
 }
 
-fn command(address: SocketAddr, out: &Path, more: &[&str]) -> Command {
+pub(crate) fn command(address: SocketAddr, out: &Path, more: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_trapline"));
     command
         .arg("crawl")
@@ -60,11 +60,11 @@ fn command(address: SocketAddr, out: &Path, more: &[&str]) -> Command {
     command
 }
 
-fn crawl(address: SocketAddr, out: &Path, more: &[&str]) -> Output {
+pub(crate) fn crawl(address: SocketAddr, out: &Path, more: &[&str]) -> Output {
     command(address, out, more).output().expect("the binary was built and runs")
 }
 
-fn trapline(arguments: &[&str], dir: &Path) -> Output {
+pub(crate) fn trapline(arguments: &[&str], dir: &Path) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_trapline"));
     command.args(arguments).arg(dir).output().expect("the binary was built and runs")
 }
@@ -74,7 +74,7 @@ fn lines(out: &Path, file: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).expect("a line is JSON")).collect()
 }
 
-fn paths(out: &Path) -> Vec<String> {
+pub(crate) fn paths(out: &Path) -> Vec<String> {
     let path = |line: &Value| {
         let url = line["url"].as_str().expect("a line has a URL").to_owned();
         url[url[8..].find('/').expect("a path") + 8..].to_owned()
@@ -82,7 +82,7 @@ fn paths(out: &Path) -> Vec<String> {
     lines(out, "pages.jsonl").iter().map(path).collect()
 }
 
-fn error(output: &Output) -> String {
+pub(crate) fn error(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
@@ -192,7 +192,7 @@ fn processors_are_left_out_reordered_and_added_by_the_configuration() {
 }
 
 /// A crawl that runs, and is killed with its test.
-struct Running(Child);
+pub(crate) struct Running(pub(crate) Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
@@ -201,7 +201,7 @@ impl Drop for Running {
     }
 }
 
-fn until(what: &str, mut happened: impl FnMut() -> bool) {
+pub(crate) fn until(what: &str, mut happened: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !happened() {
         assert!(begun.elapsed() < Duration::from_secs(30), "{what} did not happen");

@@ -1,0 +1,159 @@
+//! What the loop does when it is told something: seeds, pauses, the end.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use trapline_core::Candidate;
+use trapline_frontier::{Admission, CrawlChange, Outcome, Refusal, Settlement};
+
+use crate::candidate::{Prospect, seed_notes};
+use crate::crawl::Crawl;
+use crate::handle::Order;
+use crate::line::SkippedLine;
+use crate::patience::Halt;
+use crate::ports::Results;
+
+impl Crawl {
+    pub(crate) async fn obey_orders(&mut self) -> Result<(), Halt> {
+        self.hurry();
+        if self.is_aborted() {
+            return self.give_back().await;
+        }
+        while let Some(order) = self.held.pop_front().or_else(|| self.orders.try_recv().ok()) {
+            self.obey(order).await?;
+        }
+        Ok(())
+    }
+
+    pub(crate) async fn obey(&mut self, order: Order) -> Result<(), Halt> {
+        match order {
+            Order::Seeds(seeds, answer) => {
+                let admissions = self.admit(seeds).await?;
+                // Nobody may be waiting for it.
+                let _ = answer.send(admissions);
+            }
+            Order::SeedsEnd => self.seeding = false,
+            Order::Pause(answer) => {
+                // Those who have a lease, but have not asked yet, give it back.
+                self.gate.close();
+                match self.steer("pause", CrawlChange::Pause).await? {
+                    Ok(()) => self.pausing.push(answer),
+                    Err(why) => {
+                        self.gate.open();
+                        let _ = answer.send(Err(why));
+                    }
+                }
+            }
+            Order::Resume(answer) => {
+                let resumed = self.steer("resume", CrawlChange::Resume).await?;
+                self.go_on();
+                let _ = answer.send(resumed);
+            }
+        }
+        Ok(())
+    }
+
+    /// Steers the crawl; or tells why it cannot be.
+    async fn steer(&mut self, attempted: &str, change: CrawlChange) -> Result<Result<(), String>, Halt> {
+        let steered = self
+            .patiently(attempted, async |frontier, now| frontier.steer_crawl(now, change.clone()).await)
+            .await;
+        match steered {
+            Ok(_) => Ok(Ok(())),
+            Err(Halt::Failed(error)) => Ok(Err(error.to_string())),
+            Err(Halt::Aborted) => Err(Halt::Aborted),
+        }
+    }
+
+    /// Drops what is in flight, and gives it back.
+    async fn give_back(&mut self) -> Result<(), Halt> {
+        let aborted = self.flights.abort_all();
+        if aborted.is_empty() {
+            return Ok(());
+        }
+        let (options, robots) = (self.options.clone(), self.robots.clone());
+        self.patiently("give back", async |frontier, now| {
+            let mut batch = Vec::with_capacity(aborted.len());
+            for (id, request) in &aborted {
+                // Their hosts were asked, if in vain: who comes next leaves them alone for a while.
+                let delay = options.wait_after(robots.as_deref(), now, request).await;
+                batch.push(Settlement { delay: Some(delay), ..Settlement::new(*id, Outcome::Release) });
+            }
+            frontier.settle(now, batch).await
+        })
+        .await?;
+        self.tally().in_flight = 0;
+        Ok(())
+    }
+
+    /// The crawl is not paused, or no longer. Who waits for a pause waits in vain.
+    pub(crate) fn go_on(&mut self) {
+        self.gate.open();
+        for answer in self.pausing.drain(..) {
+            let _ = answer.send(Err("the crawl was resumed before all had landed".to_owned()));
+        }
+    }
+
+    /// Who wanted a pause is told when nothing is in flight any more.
+    pub(crate) fn acknowledge_pause(&mut self) {
+        if self.flights.is_empty() {
+            for answer in self.pausing.drain(..) {
+                let _ = answer.send(Ok(()));
+            }
+        }
+    }
+
+    /// Seeds go through the candidate chain like everything else, and make the scope.
+    async fn admit(&mut self, seeds: Vec<Prospect>) -> Result<Vec<Result<Admission, SkippedLine>>, Halt> {
+        let mut considered: Vec<Result<Candidate, SkippedLine>> = Vec::with_capacity(seeds.len());
+        let mut places = Vec::new();
+        for seed in seeds {
+            let url = seed.url.clone();
+            let candidate = self.consider_seed(seed);
+            if candidate.is_ok() {
+                places.extend(self.scope.seeds.add(&url));
+            }
+            considered.push(candidate);
+        }
+        if !places.is_empty() {
+            let note = CrawlChange::Note(seed_notes::note(&places));
+            self.patiently("note seeds", async |frontier, now| frontier.steer_crawl(now, note.clone()).await)
+                .await?;
+        }
+        let batch: Vec<_> =
+            considered.iter().filter_map(|candidate| candidate.as_ref().ok().cloned()).collect();
+        let mut admitted = self
+            .patiently("admit", async |frontier, now| frontier.admit_candidates(now, &batch).await)
+            .await?
+            .into_iter();
+        let skipped: Vec<_> =
+            considered.iter().filter_map(|candidate| candidate.as_ref().err().cloned()).collect();
+        if !skipped.is_empty() {
+            // What was told counts, although there is no settlement to say so.
+            for note in self.output.write(&[Results { page: None, skipped }]).await? {
+                let note = CrawlChange::Note(note);
+                self.patiently("note results", async |frontier, now| {
+                    frontier.steer_crawl(now, note.clone()).await
+                })
+                .await?;
+            }
+        }
+        let answers = considered.into_iter().map(|candidate| {
+            candidate.map(|_| admitted.next().unwrap_or(Admission::Refused(Refusal::Malformed)))
+        });
+        let answers: Vec<_> = answers.collect();
+        let mut tally = self.tally();
+        tally.seeds += answers.iter().filter(|answer| matches!(answer, Ok(Admission::Added))).count() as u64;
+        drop(tally);
+        Ok(answers)
+    }
+
+    /// A rule that panics costs the seed, not the crawl.
+    fn consider_seed(&self, seed: Prospect) -> Result<Candidate, SkippedLine> {
+        let (url, depth) = (seed.request.url.clone(), seed.request.depth);
+        let considered = catch_unwind(AssertUnwindSafe(|| self.candidates.consider(seed)));
+        considered.unwrap_or_else(|_| {
+            let detail = Some("a rule of the candidate chain panicked".to_owned());
+            Err(SkippedLine { url, reason: "panic".to_owned(), detail, via: None, depth })
+        })
+    }
+}
