@@ -29,6 +29,9 @@ use crate::log;
 
 pub(crate) use control::{Order, order};
 
+/// Exit code where all is done, and not one page came as it should.
+const NOTHING: u8 = 1;
+
 /// Exit code where a limit ended the crawl; running it again with a higher one goes on.
 const LIMIT: u8 = 3;
 
@@ -44,7 +47,8 @@ const STOPPED: u8 = 4;
 ///
 /// Ctrl-C once finishes what is in flight and saves; twice stops now. Both can be resumed.
 ///
-/// Exit code 0: all is done. 1: all is done, and none of it worked. 2: trouble. 3: a limit was reached. 4: stopped.
+/// Exit code 0: all is done. 1: all is done, and not one page was fetched (no answer,
+/// an error such as 404, not allowed, or not wanted). 2: trouble. 3: a limit was reached. 4: stopped.
 #[derive(Args, Default)]
 #[command(after_help = "\
 Examples:

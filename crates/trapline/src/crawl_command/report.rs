@@ -22,6 +22,8 @@ const NAMED: usize = 20;
 pub(super) struct Report {
     visits: u64,
     pages: u64,
+    /// Pages that came as they should.
+    good: u64,
     bytes: u64,
     retries: u64,
     ms: f64,
@@ -66,6 +68,7 @@ impl Report {
         self.pages += u64::from(done);
         self.retries += u64::from(text(line, "outcome") == "retry");
         if let Some(status) = line["status"].as_u64() {
+            self.good += u64::from(done && is_good(status));
             count(&mut self.statuses, &status.to_string());
         }
         if let Some(error) = line["error"].as_str() {
@@ -81,6 +84,11 @@ impl Report {
         host.errors += u64::from(!done);
         host.bytes += bytes;
         host.ms += ms;
+    }
+
+    /// How many pages were done, and how many of them came as they should.
+    pub(super) fn pages(&self) -> (u64, u64) {
+        (self.pages, self.good)
     }
 
     /// For programs. Names stay as they are. Without stats if the store is away.
@@ -173,6 +181,11 @@ impl Report {
         hosts.sort_by_key(|(_, host)| std::cmp::Reverse(host.pages + host.errors));
         hosts.into_iter().take(NAMED)
     }
+}
+
+/// Whether there was a page: it came, or is as it was.
+pub(super) fn is_good(status: u64) -> bool {
+    matches!(status, 200..=299 | 304)
 }
 
 fn average(sum: f64, count: u64) -> f64 {

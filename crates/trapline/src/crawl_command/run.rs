@@ -20,12 +20,12 @@ use super::control::{Control, write_whole};
 use super::files::ResultFiles;
 use super::folder::Folder;
 use super::inject::Inject;
-use super::report::Report;
+use super::report::{self, Report};
 use super::seeds::{self, SeedFile};
 use super::some_robots::SomeRobots;
 use super::watch::{self, Telling, Watch};
 use super::world::RealWorld;
-use super::{CrawlArgs, LIMIT, STOPPED, plan, resume};
+use super::{CrawlArgs, LIMIT, NOTHING, STOPPED, plan, resume};
 use crate::config::FileConfig;
 use crate::ended::complain;
 use crate::{moment, store_url};
@@ -156,8 +156,9 @@ pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig) -> Result<ExitCode, S
                 format_duration(config.crawl.lease)
             ));
         }
-        report(args, folder.path(), end, stats.as_ref())?;
-        Ok(code(end, &handle.tally()))
+        let report = tell(args, folder.path(), end, stats.as_ref())?;
+        let pages = if config.output.pages { report.pages() } else { pages_of(&handle.tally()) };
+        Ok(code(end, pages, stats.map_or(0, |stats| stats.fetched)))
     });
     // Somebody may be reading seeds from a terminal or a pipe, and nothing can stop that.
     runtime.shutdown_background();
@@ -185,7 +186,7 @@ fn robots(frontier: &Frontier, fetcher: &Fetcher, config: &FileConfig) -> Arc<dy
 }
 
 /// Writes the report, and shows it.
-fn report(args: &CrawlArgs, folder: &Path, end: CrawlEnd, stats: Option<&Stats>) -> Result<(), String> {
+fn tell(args: &CrawlArgs, folder: &Path, end: CrawlEnd, stats: Option<&Stats>) -> Result<Report, String> {
     let report = Report::read(folder)?;
     let (text, json) = (report.text(end, stats), report.json(end, stats));
     for (name, content) in [("report.txt", &text), ("report.json", &format!("{json:#}\n"))] {
@@ -195,12 +196,21 @@ fn report(args: &CrawlArgs, folder: &Path, end: CrawlEnd, stats: Option<&Stats>)
     let shown = if args.json { format!("{json}\n") } else { text };
     // Nobody may be listening.
     let _ = std::io::stdout().write_all(shown.as_bytes());
-    Ok(())
+    Ok(report)
 }
 
-fn code(end: CrawlEnd, tally: &Tally) -> ExitCode {
+/// How many pages this run has done, and how many of them came as they should: for who keeps no `pages.jsonl`.
+fn pages_of(tally: &Tally) -> (u64, u64) {
+    let good = tally.statuses.iter().filter(|(status, _)| report::is_good(u64::from(**status)));
+    (tally.pages, good.map(|(_, count)| count).sum())
+}
+
+/// What the exit code says. What others have fetched into the same store, or earlier runs that nobody wrote down, may have been good.
+fn code(end: CrawlEnd, (pages, good): (u64, u64), fetched_by_all: u64) -> ExitCode {
     match end {
-        CrawlEnd::Exhausted | CrawlEnd::Finished if tally.pages_ever() == 0 => ExitCode::from(1),
+        CrawlEnd::Exhausted | CrawlEnd::Finished if good == 0 && fetched_by_all <= pages => {
+            ExitCode::from(NOTHING)
+        }
         CrawlEnd::Exhausted | CrawlEnd::Finished => ExitCode::SUCCESS,
         CrawlEnd::MaxPages | CrawlEnd::MaxBytes | CrawlEnd::MaxTime => ExitCode::from(LIMIT),
         CrawlEnd::Stopped => ExitCode::from(STOPPED),

@@ -365,6 +365,23 @@ fn bad_input_is_told_of_and_hurts_nobody() {
     let output = trapline(&["crawl", "--out"], &empty.path);
     assert_eq!(output.status.code(), Some(2));
     assert!(error(&output).contains("no seeds: name a URL to begin with"), "{}", error(&output));
+    // A seed that is not there: the server answers, and nothing was fetched. The same where nobody writes pages down.
+    let missing = Folder::new("crawl-missing");
+    for more in [&[][..], &["--fresh", "--set", "output.pages=false"]] {
+        let output = Command::new(env!("CARGO_BIN_EXE_trapline"))
+            .args(["crawl", &format!("http://{address}/missing"), "--delay", "0", "--contact", "a@b.test"])
+            .args(["--allow-network", "127.0.0.0/8", "--no-sitemaps", "-q", "--out"])
+            .arg(&missing.path)
+            .args(more)
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(1), "{}", error(&output));
+    }
+    // Once one page has come, an error is only an error, also in a later run.
+    let output = crawl(address, &missing.path, &["--delay", "0", "-q", "--fresh"]);
+    assert_eq!(output.status.code(), Some(0), "{}", error(&output));
+    let output = crawl(address, &missing.path, &["--delay", "0", "-q", &format!("http://{address}/missing")]);
+    assert_eq!(output.status.code(), Some(0), "{}", error(&output));
     // A host that is not there: all is done, and nothing worked.
     let nobody = Folder::new("crawl-nobody");
     let gone: SocketAddr = "127.0.0.1:9".parse().unwrap();
