@@ -188,10 +188,7 @@ impl Dialer {
     /// Whether this host's certificate may be wrong.
     pub fn is_lenient(&self, destination: &Destination) -> bool {
         destination.lenient_tls
-            || match &destination.host {
-                Host::Domain(name) => self.lenient_tls_hosts.iter().any(|pattern| pattern.matches(name)),
-                _ => false,
-            }
+            || self.lenient_tls_hosts.iter().any(|pattern| pattern.is_for(&destination.host))
     }
 
     /// Connects, directly or through a proxy, and shakes hands if the destination wants TLS.

@@ -186,8 +186,7 @@ impl Fetcher {
 impl Inner {
     /// Of all rules that are for a host, the most exact one.
     fn rule_for(&self, host: &Host<String>) -> Option<(usize, &HostRule)> {
-        let Host::Domain(name) = host else { return None };
-        let matching = self.options.hosts.iter().enumerate().filter(|(_, rule)| rule.hosts.matches(name));
+        let matching = self.options.hosts.iter().enumerate().filter(|(_, rule)| rule.hosts.is_for(host));
         matching.max_by_key(|(_, rule)| rule.hosts.exactness())
     }
 

@@ -32,7 +32,7 @@ impl QueueOptions {
 /// What is different for some hosts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HostTerms {
-    /// Which hosts: a name, or `*.` and a name for all below it.
+    /// Which hosts: a name, `*.` and a name for all below it, `*` for all, or an address as URLs write it.
     pub hosts: String,
     /// How long a host is left alone after a fetch.
     pub delay: Option<Duration>,

@@ -56,7 +56,8 @@ impl FromStr for Override {
             }
             None => (host, None),
         };
-        let hosts = host.parse().map_err(|_| trouble(format!("{host:?} is no host name")))?;
+        let hosts = host.parse().ok().filter(|hosts: &HostPattern| !hosts.is_address());
+        let hosts = hosts.ok_or_else(|| trouble(format!("{host:?} is no host name")))?;
         let (address, address_port) = address_and_port(address.trim())
             .ok_or_else(|| trouble(format!("{:?} is no address", address.trim())))?;
         Ok(Self { hosts, port, address, address_port })

@@ -379,8 +379,8 @@ fn values_that_do_not_fit_are_told_what_would() {
         ),
         ("[[host]]\ndelay = \"1s\"", "1: host[1]: `match` is missing"),
         (
-            "[[host]]\nmatch = \"127.0.0.1\"",
-            "2: host[1].match: \"127.0.0.1\" is no pattern for host names: expected *, *.example.com or a name",
+            "[[host]]\nmatch = \"*.127.0.0.1\"",
+            "2: host[1].match: \"*.127.0.0.1\" is no pattern for hosts: expected *, *.example.com, a name or an address",
         ),
         (
             "[chains]\nfetch = [\"scope\", \"fetsch\"]",

@@ -279,6 +279,23 @@ fn limits_are_kept_to_the_page_and_can_be_raised() {
 }
 
 #[test]
+fn what_is_different_for_a_host_may_be_said_of_an_address() {
+    let folder = Folder::new("crawl-address");
+    let (address, asked) = site(1000, "");
+    fs::create_dir_all(&folder.path).unwrap();
+    let file = folder.path.join("crawl.toml");
+    fs::write(
+        &file,
+        "[pace]\ndelay = \"1h\"\n[[host]]\nmatch = \"127.0.0.1\"\ndelay = \"0\"\nbudget = 5\nuser_agent = \"Other/1\"\n\
+         [[host]]\nmatch = \"::1\"\nbudget = 7\n[[host]]\nmatch = \"[2001:db8::1]\"\nbudget = 7\n",
+    )
+    .unwrap();
+    let output = crawl(address, &folder.path, &["-q", "--config", file.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(0), "{}", error(&output));
+    assert_eq!(asked.lock().unwrap().len(), 5 + 1);
+}
+
+#[test]
 fn bad_input_is_told_of_and_hurts_nobody() {
     let folder = Folder::new("crawl-bad");
     let (address, _) = site(2, "");

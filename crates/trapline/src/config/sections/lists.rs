@@ -24,7 +24,8 @@ options! {
 options! {
     /// What is different for some hosts. Of several that match, the most exact one counts.
     HostOverride {
-        /// Which hosts: a name, `*.example.org` for all below it, or `*` for every name. It has to be given.
+        /// Which hosts: a name, `*.example.org` for all below it, `*` for every name, or an address such as `192.0.2.1` or
+        /// `2001:db8::1`. It has to be given.
         hosts as "match": HostPattern = "*.example.org".parse().expect("it is a pattern");
         /// How long the host is left alone after a fetch. Defaults to none: `pace.delay`.
         delay: Option<Duration> = None;
