@@ -74,7 +74,7 @@ pub(crate) struct CrawlArgs {
     /// The folder for results and for the crawl itself [default: trapline-crawl].
     #[arg(long, short, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Start over: remove what the folder holds of an earlier crawl.
+    /// Start over: remove what the folder holds of an earlier crawl. With --store memory: only its results.
     #[arg(long)]
     fresh: bool,
     /// Do not ask before --fresh removes something.

@@ -80,6 +80,11 @@ pub(crate) fn serve(url: &str) -> Result<Arc<DiskStore>, String> {
     }
 }
 
+/// Whether a URL names a store that survives nothing.
+pub(crate) fn is_memory(url: &str) -> bool {
+    matches!(parse(url), Ok(StoreUrl::Memory))
+}
+
 /// The folder that a URL names.
 pub(crate) fn folder(url: &str) -> Result<&str, String> {
     match parse(url)? {

@@ -88,7 +88,7 @@ impl Lines {
         let bytes = file.metadata().map_err(trouble)?.len();
         if fresh && bytes > 0 {
             return Err(format!(
-                "{} holds results of another crawl: choose another folder with --out, or start over with --fresh",
+                "{} holds results of another crawl: choose another folder with --out, or remove them with --fresh",
                 path.display()
             ));
         }

@@ -67,14 +67,15 @@ impl Folder {
         format!("disk:{}", self.path.join("store").display())
     }
 
-    /// Whether there is something of an earlier crawl.
-    fn is_used(&self) -> bool {
-        self.path.join("store").exists() || LEFT.iter().any(|name| self.path.join(name).exists())
+    /// Whether there is something of an earlier crawl: results, or the crawl itself.
+    fn is_used(&self, with_store: bool) -> bool {
+        (with_store && self.path.join("store").exists())
+            || LEFT.iter().any(|name| self.path.join(name).exists())
     }
 
-    /// Removes what an earlier crawl has left; on a terminal somebody has to agree.
-    pub(super) fn clear(&self, agreed: bool) -> Result<(), String> {
-        if !self.is_used() {
+    /// Removes what an earlier crawl has left, with its store if that is what the crawl is kept in; on a terminal somebody has to agree.
+    pub(super) fn clear(&self, agreed: bool, with_store: bool) -> Result<(), String> {
+        if !self.is_used(with_store) {
             return Ok(());
         }
         if !agreed && std::io::stdin().is_terminal() && std::io::stderr().is_terminal() {
@@ -95,6 +96,9 @@ impl Folder {
             let path = self.path.join(name);
             let gone = fs::remove_file(&path);
             removed(path, gone)?;
+        }
+        if !with_store {
+            return Ok(());
         }
         let store = self.path.join("store");
         let gone = fs::remove_dir_all(&store);

@@ -58,14 +58,14 @@ pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig) -> Result<ExitCode, S
         if command_line.is_empty() && args.seed_files.is_empty() && !Inject::has_files(folder.path()) {
             return Err(NO_SEEDS.to_owned());
         }
-        if !own_store {
+        if !own_store && !store_url::is_memory(&store_url) {
             return Err(format!(
                 "--fresh removes only what is in the folder, and this crawl is kept in {}: remove it with `trapline \
                  frontier --store {0} steer crawl delete`, or choose another name with --set crawl.name=NAME",
                 store_url::shown(&store_url)
             ));
         }
-        folder.clear(args.yes)?;
+        folder.clear(args.yes, own_store)?;
     }
     // How another run stood is no news of this one.
     let _ = std::fs::remove_file(folder.path().join("status.json"));

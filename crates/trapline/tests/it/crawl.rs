@@ -370,6 +370,27 @@ fn bad_input_is_told_of_and_hurts_nobody() {
     assert_eq!(fs::read_to_string(other.path.join("pages.jsonl")).unwrap(), "{}\n");
     let output = crawl(address, &other.path, &["--delay", "0", "--fresh"]);
     assert_eq!(output.status.code(), Some(0), "{}", error(&output));
+    // A crawl in memory is always a new one. It asks for --fresh where there are results, and that removes only them.
+    assert!(other.path.join("store").is_dir());
+    for (more, code, message) in [
+        (
+            &[][..],
+            2,
+            "holds results of another crawl: choose another folder with --out, or remove them with --fresh",
+        ),
+        (&["--fresh"], 0, ""),
+    ] {
+        let output =
+            crawl(address, &other.path, &[&["--delay", "0", "-q", "--store", "memory:"], more].concat());
+        assert_eq!(output.status.code(), Some(code), "{}", error(&output));
+        assert!(error(&output).contains(message), "{}", error(&output));
+    }
+    assert!(other.path.join("store").is_dir());
+    // What is kept elsewhere is not removed with the folder.
+    let elsewhere = format!("disk:{}", other.path.join("elsewhere").display());
+    let output = crawl(address, &other.path, &["--fresh", "--store", &elsewhere]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(error(&output).contains("--fresh removes only what is in the folder"), "{}", error(&output));
     // Results before the first settlement are this crawl's too: it can be run again.
     let excluded = Folder::new("crawl-excluded");
     for _ in 0..2 {
