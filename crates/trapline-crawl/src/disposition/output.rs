@@ -44,8 +44,8 @@ impl Processor<Disposition> for Tell {
 }
 
 /// The line of a visit; None if the server was not asked.
-fn line(disposition: &mut Disposition) -> Option<PageLine> {
-    let visit = &mut disposition.visit;
+fn line(disposition: &Disposition) -> Option<PageLine> {
+    let visit = &disposition.visit;
     let outcome = match disposition.outcome {
         Outcome::Done { .. } => "done",
         Outcome::Retry { .. } => "retry",
@@ -53,7 +53,7 @@ fn line(disposition: &mut Disposition) -> Option<PageLine> {
         Outcome::Disregard { .. } => "disregarded",
         Outcome::Release | Outcome::Renew { .. } => return None,
     };
-    let response = Arc::new(visit.response.take()?);
+    let response = Arc::clone(visit.response.as_ref()?);
     let request = &visit.lease.request;
     let page = visit.page.as_ref();
     Some(PageLine {

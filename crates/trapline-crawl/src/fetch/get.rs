@@ -28,7 +28,7 @@ impl Processor<Visit> for Get {
         }
         let response = self.fetch.fetch(&visit.request).await;
         let flow = if response.status.is_some() { Flow::Next } else { Flow::End };
-        visit.response = Some(response);
+        visit.response = Some(Arc::new(response));
         flow
     }
 }

@@ -36,8 +36,8 @@ pub struct Visit {
     pub request: WebRequest,
     /// What robots.txt says.
     pub robots: Option<RobotsWord>,
-    /// What came.
-    pub response: Option<Response>,
+    /// What came. Shared with who is told of it, so that a processor anywhere sees it.
+    pub response: Option<Arc<Response>>,
     /// What was found in it.
     pub page: Option<Page>,
     /// What was found in it, if it is a sitemap.

@@ -1,14 +1,16 @@
 //! Chains by name: parts left out, put into another order, and added.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use trapline_crawl::candidate::Prospect;
 use trapline_crawl::disposition::Disposition;
 use trapline_crawl::fetch::Visit;
-use trapline_crawl::{ChainNames, CrawlBuilder, Flow, Processor, Rule, candidate, disposition, fetch};
+use trapline_crawl::{
+    ChainNames, CrawlBuilder, Flow, Processor, Response, Rule, candidate, disposition, fetch,
+};
 
-use crate::sites::{RobotsTxt, Sites};
+use crate::sites::{RobotsTxt, Sites, status};
 
 fn names(names: &[&str]) -> Option<Vec<String>> {
     Some(names.iter().map(|name| (*name).to_owned()).collect())
@@ -132,6 +134,48 @@ fn a_program_adds_its_own_which_come_last_unless_they_are_named() {
     // That is no page with links.
     assert_eq!(sites.asked(), ["http://a.test/?hello"]);
     assert_eq!(sites.pages().len(), 1);
+}
+
+/// Remembers what it sees.
+#[derive(Default)]
+struct Witness(Mutex<Vec<Arc<Response>>>);
+
+#[async_trait]
+impl Processor<Disposition> for Witness {
+    fn name(&self) -> &'static str {
+        "witness"
+    }
+
+    async fn process(&self, disposition: &mut Disposition) -> Flow {
+        self.0.lock().unwrap().extend(disposition.visit.response.clone());
+        Flow::Next
+    }
+}
+
+#[test]
+fn what_was_fetched_is_seen_anywhere_in_the_chain_and_not_copied() {
+    for order in [["outcome", "witness", "output"], ["outcome", "output", "witness"]] {
+        let sites = Sites::of(&[("http://a.test/", &["/1"])])
+            .with(|options| options.chains.disposition = names(&order));
+        let witness = Arc::new(Witness::default());
+        let own = Arc::clone(&witness);
+        sites.crawl_made(&["http://a.test/"], |builder| builder.disposition_processor(own), async |_, _| ());
+        let (seen, pages) = (witness.0.lock().unwrap(), sites.pages());
+        assert_eq!((seen.len(), pages.len()), (1, 1), "{order:?}");
+        assert!(Arc::ptr_eq(&seen[0], &pages[0].response), "{order:?}");
+    }
+}
+
+/// Who waits for how long is decided by what came, wherever that is told.
+#[test]
+fn a_host_that_has_too_much_to_do_is_left_alone_also_where_pace_is_the_last() {
+    let sites = Sites::new().put("http://a.test/", [status(503).with("retry-after", "120"), status(200)]);
+    let sites = sites.with(|options| {
+        options.chains.disposition = names(&["outcome", "output", "links", "sitemaps", "pace"]);
+        options.retry.wait = std::time::Duration::from_secs(1);
+    });
+    sites.crawl(&["http://a.test/"]);
+    assert_eq!(sites.gaps(), [120_000]);
 }
 
 #[test]
