@@ -35,6 +35,10 @@ pub struct CrawlOptions {
     pub sitemaps: bool,
     /// Looks at `/sitemap.xml` where robots.txt names none. Defaults to true.
     pub sitemap_guess: bool,
+    /// How many sitemaps of one robots.txt are read. Defaults to 1,000.
+    pub sitemaps_max: usize,
+    /// How many of them may be elsewhere: neither in scope nor of the same registrable domain as the robots.txt. Defaults to 10.
+    pub sitemaps_elsewhere_max: usize,
     /// A seed that redirects makes its target a seed. Defaults to true.
     pub redirected_seeds: bool,
     /// Asks only whether a page has changed, where it was visited before. Defaults to true.
@@ -72,6 +76,8 @@ impl Default for CrawlOptions {
             agent: "trapline".to_owned(),
             sitemaps: true,
             sitemap_guess: true,
+            sitemaps_max: 1000,
+            sitemaps_elsewhere_max: 10,
             redirected_seeds: true,
             conditional: true,
             log_decisions: false,

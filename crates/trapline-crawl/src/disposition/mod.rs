@@ -82,7 +82,7 @@ pub(crate) fn chain(
     let mut parts: Processors<Disposition> = vec![
         Arc::new(outcome::Decide(options.retry.clone())),
         Arc::new(links::Links::new(options, crawl.scope, candidates)),
-        Arc::new(sitemaps::Sitemaps::new(options, candidates)),
+        Arc::new(sitemaps::Sitemaps::new(options, crawl.scope, candidates)),
         Arc::new(pace::Politeness::new(options.pace.clone(), world, frontier)),
         Arc::new(output::Tell),
     ];

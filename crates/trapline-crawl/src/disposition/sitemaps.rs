@@ -4,15 +4,16 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use trapline_core::{Timestamp, parse_url};
+use trapline_core::{SplitUrl, Timestamp, parse_url, registrable_domain};
 use trapline_extract::SitemapKind;
-use url::Position;
+use url::{Position, Url};
 
 use super::Disposition;
 use super::links::child;
-use crate::candidate::{CandidateChain, Origin, Prospect};
+use crate::candidate::{CandidateChain, Origin, Prospect, Scope};
 use crate::chain::{Flow, Processor};
 use crate::fetch::{SITEMAP_HOP, Visit};
+use crate::line::SkippedLine;
 use crate::options::CrawlOptions;
 use crate::ports::RobotsWord;
 
@@ -24,16 +25,23 @@ pub(super) struct Sitemaps {
     candidates: Arc<CandidateChain>,
     follow: bool,
     guess: bool,
+    /// How many of a robots.txt are read, and how many of them elsewhere.
+    max: usize,
+    elsewhere_max: usize,
+    scope: Arc<Scope>,
     /// Hosts whose sitemaps this process has announced.
     announced: Mutex<BTreeSet<String>>,
 }
 
 impl Sitemaps {
-    pub(super) fn new(options: &CrawlOptions, candidates: &Arc<CandidateChain>) -> Self {
+    pub(super) fn new(options: &CrawlOptions, scope: &Arc<Scope>, candidates: &Arc<CandidateChain>) -> Self {
         Self {
             candidates: Arc::clone(candidates),
             follow: options.sitemaps,
             guess: options.sitemap_guess,
+            max: options.sitemaps_max,
+            elsewhere_max: options.sitemaps_elsewhere_max,
+            scope: Arc::clone(scope),
             announced: Mutex::default(),
         }
     }
@@ -60,13 +68,54 @@ impl Sitemaps {
         if visit.is_sitemap() || !self.is_news(visit) {
             return;
         }
-        let mut sitemaps = word.sitemaps.to_vec();
-        if sitemaps.is_empty() && self.guess {
-            sitemaps.extend(parse_url("/sitemap.xml", Some(visit.url())));
+        if word.sitemaps.is_empty() && self.guess {
+            if let Ok(sitemap) = parse_url("/sitemap.xml", Some(visit.url())) {
+                self.consider(disposition, sitemap.into(), SITEMAP_HOP, Origin::Sitemap);
+            }
+            return;
         }
-        for sitemap in sitemaps {
-            self.consider(disposition, sitemap.into(), SITEMAP_HOP, Origin::Sitemap);
+        let named = Arc::clone(&word.sitemaps);
+        let (mut kept, mut elsewhere) = (0, 0);
+        let (mut too_many, mut too_far) = (Vec::new(), Vec::new());
+        for sitemap in &*named {
+            let near = self.is_near(disposition.visit.url(), sitemap);
+            if kept == self.max {
+                too_many.push(sitemap);
+            } else if !near && elsewhere == self.elsewhere_max {
+                too_far.push(sitemap);
+            } else {
+                kept += 1;
+                elsewhere += usize::from(!near);
+                self.consider(disposition, sitemap.as_str().to_owned(), SITEMAP_HOP, Origin::Sitemap);
+            }
         }
+        for (left_out, max, which) in
+            [(too_many, self.max, "sitemaps"), (too_far, self.elsewhere_max, "sitemaps elsewhere")]
+        {
+            // One line for all of them: whoever lists thousands does not fill a disk with it.
+            if let Some(first) = left_out.first() {
+                let count = left_out.len();
+                let detail =
+                    format!("robots.txt names {count} more than the {max} {which} that are read of one");
+                let from = &disposition.visit.lease.request;
+                disposition.results.skipped.push(SkippedLine {
+                    url: first.as_str().to_owned(),
+                    reason: "sitemaps".to_owned(),
+                    detail: Some(detail),
+                    via: Some(from.url.clone()),
+                    depth: 0,
+                });
+            }
+        }
+    }
+
+    /// Whether a sitemap is where its host may send us as often as it likes: in scope, or in its own domain.
+    fn is_near(&self, of: &Url, sitemap: &Url) -> bool {
+        let domain = |url: &Url| {
+            let host = url.host_str().unwrap_or_default().to_owned();
+            registrable_domain(&host).map(str::to_owned).unwrap_or(host)
+        };
+        domain(of) == domain(sitemap) || self.scope.decide(&SplitUrl::from(sitemap)).accepted
     }
 
     /// What a sitemap lists.

@@ -68,6 +68,55 @@ fn sitemaps_that_a_sitemap_lists_are_in_scope_or_where_that_one_is() {
     assert_eq!(sites.skipped()[0].1, "scope");
 }
 
+/// Otherwise one robots.txt could keep us busy for ever, or make us a burden to somebody else.
+#[test]
+fn a_robots_txt_may_name_so_many_sitemaps_and_fewer_elsewhere() {
+    let own: Vec<String> = (0..20).map(|n| format!("http://www.a.test/{n}.xml")).collect();
+    let victim: Vec<String> = (0..20).map(|n| format!("http://victim.test/{n}.xml")).collect();
+    let leak = |urls: &[String]| urls.iter().map(|url| &*url.clone().leak()).collect::<Vec<&'static str>>();
+    let named = [leak(&victim), leak(&own)].concat();
+    let asked = |max: usize, elsewhere_max: usize| {
+        let sites = site(&named).with(|options| {
+            options.sitemaps_max = max;
+            options.sitemaps_elsewhere_max = elsewhere_max;
+        });
+        sites.crawl(&["http://a.test/"]);
+        let count = |host: &str| {
+            sites.asked().iter().filter(|url| url.starts_with(host) && url.ends_with(".xml")).count()
+        };
+        let why: Vec<_> =
+            sites.skipped().into_iter().map(|(url, reason, why)| (url, reason + ": " + &why)).collect();
+        (count("http://www.a.test/"), count("http://victim.test/"), why)
+    };
+    let told = |url: &str, why: &str| {
+        (url.to_owned(), format!("sitemaps: robots.txt names {why} that are read of one"))
+    };
+    let (of_own, of_victim, why) = asked(1000, 10);
+    assert_eq!((of_own, of_victim), (20, 10));
+    assert_eq!(why, [told("http://victim.test/10.xml", "10 more than the 10 sitemaps elsewhere")]);
+    let (of_own, of_victim, why) = asked(15, 3);
+    assert_eq!((of_own, of_victim), (12, 3));
+    assert_eq!(
+        why,
+        [
+            told("http://www.a.test/12.xml", "8 more than the 15 sitemaps"),
+            told("http://victim.test/3.xml", "17 more than the 3 sitemaps elsewhere"),
+        ]
+    );
+    assert_eq!(asked(1000, 0).1, 0);
+    // A host that is crawled anyway is not elsewhere.
+    let sites = site(&named).with(|options| options.sitemaps_elsewhere_max = 0);
+    sites.crawl(&["http://a.test/", "http://victim.test/"]);
+    assert_eq!(
+        sites
+            .asked()
+            .iter()
+            .filter(|url| url.starts_with("http://victim.test/") && url.ends_with(".xml"))
+            .count(),
+        20
+    );
+}
+
 /// Whoever saw the robots.txt come may have died before it could tell anybody.
 #[test]
 fn sitemaps_are_read_although_the_crawl_was_stopped_after_robots_txt() {

@@ -303,7 +303,9 @@ fn people_are_told_where_a_thing_belongs() {
     wrong("pace = 1\n", &["1: `pace` is a section: write [pace] on a line of its own"]);
     wrong(
         "[sitemaps]\nxyzzy = 1\n",
-        &["2: there is no option `xyzzy` in [sitemaps]; there is follow, guess"],
+        &[
+            "2: there is no option `xyzzy` in [sitemaps]; there is follow, guess, per_robots_max, elsewhere_max",
+        ],
     );
     wrong("[hosts]\nx = 1\n", &["1: there is no section [hosts]; did you mean `host`?"]);
 }

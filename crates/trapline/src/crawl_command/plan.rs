@@ -62,6 +62,8 @@ pub(super) fn crawl_options(config: &FileConfig) -> Result<CrawlOptions, String>
         agent: own_agent.split('/').next().unwrap_or(own_agent).to_owned(),
         sitemaps: sitemaps.follow,
         sitemap_guess: sitemaps.guess,
+        sitemaps_max: sitemaps.per_robots_max,
+        sitemaps_elsewhere_max: sitemaps.elsewhere_max,
         redirected_seeds: crawl.redirected_seeds,
         log_decisions: scope.log_decisions,
         chains: config.chain_names(),

@@ -40,5 +40,10 @@ options! {
         follow: bool = true;
         /// Whether `/sitemap.xml` is tried where robots.txt names none. Defaults to true.
         guess: bool = true;
+        /// How many sitemaps of one robots.txt are read. Defaults to 1000.
+        per_robots_max: usize = 1000;
+        /// How many of them may be elsewhere: neither in scope nor of the same registrable domain as the robots.txt. A host may keep
+        /// its sitemaps with somebody else, but not make us a burden to anybody. Defaults to 10.
+        elsewhere_max: usize = 10;
     }
 }
