@@ -51,7 +51,8 @@ pub struct CrawlOptions {
     pub concurrency: usize,
     /// How long a lease lasts. It is renewed while its fetch goes on. Defaults to 60 s.
     pub lease: Duration,
-    /// The crawl stops when so many pages are done, those of earlier runs among them. Defaults to none.
+    /// The crawl stops when so many pages are done, those of earlier runs among them. Those that another crawler on the same store
+    /// does meanwhile do not count. Defaults to none.
     pub max_pages: Option<u64>,
     /// It stops when so many bytes have come, likewise. Defaults to none.
     pub max_bytes: Option<u64>,

@@ -89,7 +89,7 @@ pub(crate) struct CrawlArgs {
     /// How many links away from a seed.
     #[arg(long, value_name = "N")]
     depth: Option<String>,
-    /// Stop when so many pages are done.
+    /// Stop when so many pages are done, earlier runs included. Crawlers that share a store count each for itself.
     #[arg(long, value_name = "N")]
     max_pages: Option<String>,
     /// Stop after this long, such as 10m.

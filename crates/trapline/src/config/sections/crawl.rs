@@ -18,11 +18,12 @@ options! {
         /// Whether the page that a seed redirects to becomes a seed itself, so that `example.org` also stands for
         /// `www.example.org` where the one leads to the other. Defaults to true.
         redirected_seeds: bool = true;
-        /// The crawl ends when so many pages were fetched, those of earlier runs among them. Defaults to none.
+        /// The crawl ends when so many pages were fetched, those of earlier runs among them. Of several crawlers that share a
+        /// store, each counts what was done when it began and its own pages since. Defaults to none.
         max_pages: Option<u64> = None;
         /// The crawl ends after this long, counted from the beginning of the run. Defaults to none.
         max_time: Option<Duration> = None;
-        /// The crawl ends when so much was received, in earlier runs too. Defaults to none.
+        /// The crawl ends when so much was received, in earlier runs too; counted like pages. Defaults to none.
         max_bytes: Option<Size> = None;
         /// How many fetches may be under way at once, of all hosts together. Each takes a socket, so mind the limit on open
         /// files (`trapline doctor`). Defaults to 200.
