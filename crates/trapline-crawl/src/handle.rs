@@ -104,6 +104,11 @@ impl CrawlHandle {
         self.tally.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Looks at how it does, without a copy. The crawl waits meanwhile.
+    pub fn look<T>(&self, look: impl FnOnce(&Tally) -> T) -> T {
+        look(&self.tally.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// How many pages are done in this run: less work than the whole tally.
     pub fn pages(&self) -> u64 {
         self.tally.lock().unwrap_or_else(PoisonError::into_inner).pages

@@ -20,9 +20,11 @@ mod obedience;
 mod options;
 mod patience;
 pub mod ports;
+mod print_set;
 mod response;
 mod result_stream;
 mod tally;
+mod text_set;
 
 pub use chain::{ChainError, Flow, Processor, Processors, Rule, Rules};
 pub use crawl::{Crawl, CrawlEnd, CrawlError};

@@ -2,7 +2,6 @@
 //!
 //! A list of rules. Each may accept, reject or have no opinion; the last that has one decides.
 
-use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use regex::Regex;
@@ -11,6 +10,8 @@ use trapline_core::{SplitUrl, parse_url, registrable_domain};
 use super::limits::sitemaps_in_a_row;
 use super::{Origin, Prospect};
 use crate::chain::{Flow, Rule};
+use crate::print_set::PrintSet;
+use crate::text_set::TextSet;
 
 /// How far around its seeds a crawl goes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,7 +58,7 @@ pub enum ScopeMatch {
     /// Everything.
     All,
     /// What is near a seed, as the scope's kind says.
-    Seeds(ScopeKind),
+    Seeds,
     /// A host.
     Host(String),
     /// A host and all hosts below it.
@@ -99,45 +100,55 @@ pub struct ScopeError {
     why: String,
 }
 
-/// Where seeds are. It grows while the crawl goes on.
-#[derive(Debug, Default)]
-pub struct SeedPlaces(RwLock<Places>);
+/// Where seeds are. It grows while the crawl goes on, and there may be millions: only what this kind of scope asks for is kept.
+#[derive(Debug)]
+pub struct SeedPlaces {
+    kind: ScopeKind,
+    places: RwLock<Places>,
+}
 
 #[derive(Debug, Default)]
 struct Places {
-    hosts: BTreeSet<String>,
-    domains: BTreeSet<String>,
+    hosts: TextSet,
+    domains: TextSet,
     /// URLs up to the last slash of their path.
-    folders: BTreeSet<String>,
+    folders: TextSet,
+    /// Of all folders, where they are not kept themselves.
+    seen: PrintSet,
 }
 
 impl SeedPlaces {
+    fn new(kind: ScopeKind) -> Self {
+        Self { kind, places: RwLock::default() }
+    }
+
     /// Counts a URL among the seeds. Answers with its place if that is new: the URL up to the last slash of its path.
     pub fn add(&self, url: &SplitUrl) -> Option<String> {
         let host = url.host_str()?;
         let folder = folder(url);
-        let mut places = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        if places.folders.contains(&folder) {
+        let mut places = self.places.write().unwrap_or_else(PoisonError::into_inner);
+        let is_new = match self.kind {
+            ScopeKind::Prefix => places.folders.insert(folder),
+            _ => places.seen.insert(folder),
+        };
+        if !is_new {
             return None;
         }
-        if let Some(domain) = registrable_domain(host) {
-            places.domains.insert(domain.to_owned());
+        match self.kind {
+            ScopeKind::Host => drop(places.hosts.insert(host)),
+            ScopeKind::Domain => drop(places.domains.insert(registrable_domain(host).unwrap_or(host))),
+            ScopeKind::Prefix | ScopeKind::Any => {}
         }
-        places.hosts.insert(host.to_owned());
-        places.folders.insert(folder.clone());
-        Some(folder)
+        Some(folder.to_owned())
     }
 
-    fn hold(&self, url: &SplitUrl, kind: ScopeKind) -> bool {
-        let places = self.0.read().unwrap_or_else(PoisonError::into_inner);
+    fn hold(&self, url: &SplitUrl) -> bool {
+        let places = self.places.read().unwrap_or_else(PoisonError::into_inner);
         let host = url.host_str().unwrap_or_default();
-        match kind {
+        match self.kind {
             ScopeKind::Any => true,
             ScopeKind::Host => places.hosts.contains(host),
-            ScopeKind::Domain => {
-                places.domains.contains(registrable_domain(host).unwrap_or(host))
-                    || places.hosts.contains(host)
-            }
+            ScopeKind::Domain => places.domains.contains(registrable_domain(host).unwrap_or(host)),
             ScopeKind::Prefix => {
                 let text = url.as_str();
                 let path_start = url.before_path().len();
@@ -150,9 +161,9 @@ impl SeedPlaces {
 }
 
 /// A URL up to the last slash of its path.
-fn folder(url: &SplitUrl) -> String {
+fn folder(url: &SplitUrl) -> &str {
     let text = url.before_query();
-    text[..text.rfind('/').map_or(text.len(), |at| at + 1)].to_owned()
+    &text[..text.rfind('/').map_or(text.len(), |at| at + 1)]
 }
 
 /// Which URLs belong to the crawl.
@@ -180,11 +191,11 @@ impl Scope {
             ScopeKind::Prefix => "accept the seeds' folders",
             ScopeKind::Any => "accept all",
         };
-        let near = ScopeRule { accepts: true, matches: ScopeMatch::Seeds(kind), name: name.into() };
+        let near = ScopeRule { accepts: true, matches: ScopeMatch::Seeds, name: name.into() };
         let rest = ScopeRule { accepts: false, matches: ScopeMatch::All, name: "reject the rest".into() };
         let mut rules = vec![rest, near];
         rules.extend(further);
-        Self { rules, seeds: SeedPlaces::default() }
+        Self { rules, seeds: SeedPlaces::new(kind) }
     }
 
     /// Whether a URL belongs to the crawl.
@@ -200,7 +211,7 @@ impl Scope {
         let host = url.host_str().unwrap_or_default();
         match matches {
             ScopeMatch::All => true,
-            ScopeMatch::Seeds(kind) => self.seeds.hold(url, *kind),
+            ScopeMatch::Seeds => self.seeds.hold(url),
             ScopeMatch::Host(name) => host == name,
             ScopeMatch::Domain(name) => {
                 host == name || host.strip_suffix(name.as_str()).is_some_and(|rest| rest.ends_with('.'))
@@ -281,6 +292,39 @@ mod tests {
             ],
         );
         check(ScopeKind::Any, &["https://elsewhere.test/"], &[]);
+    }
+
+    #[test]
+    fn a_place_is_new_once_whatever_the_kind() {
+        for kind in [ScopeKind::Host, ScopeKind::Domain, ScopeKind::Prefix, ScopeKind::Any] {
+            let seeds = Scope::new(kind, Vec::new()).seeds;
+            let added = [
+                "http://a.test/",
+                "http://a.test/x",
+                "http://a.test/x/y",
+                "http://a.test/x/",
+                "http://b.test/",
+            ]
+            .map(|text| seeds.add(&url(text)));
+            let new = |text: &str| Some(text.to_owned());
+            let expected =
+                [new("http://a.test/"), None, new("http://a.test/x/"), None, new("http://b.test/")];
+            assert_eq!(added, expected, "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn millions_of_seeds_take_a_hundred_bytes_each_at_most() {
+        for kind in [ScopeKind::Host, ScopeKind::Domain, ScopeKind::Prefix, ScopeKind::Any] {
+            let seeds = Scope::new(kind, Vec::new()).seeds;
+            for number in 0..100_000 {
+                seeds.add(&url(&format!("https://www.site-{number}.org/welcome/index.html")));
+            }
+            let places = seeds.places.read().unwrap();
+            let bytes =
+                places.hosts.bytes() + places.domains.bytes() + places.folders.bytes() + places.seen.bytes();
+            assert!(bytes <= 100 * 100_000, "{kind:?}: {bytes}");
+        }
     }
 
     #[test]

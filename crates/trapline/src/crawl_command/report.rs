@@ -17,6 +17,10 @@ use crate::demo_command::thousands;
 /// How many hosts, titles of reasons and the like are named.
 const NAMED: usize = 20;
 
+/// How many hosts are told apart, and how many names of anything else. What servers say of themselves has no end.
+const HOSTS_MAX: usize = 100_000;
+const NAMES_MAX: usize = 1000;
+
 /// What all visits add up to.
 #[derive(Default)]
 pub(super) struct Report {
@@ -34,6 +38,8 @@ pub(super) struct Report {
     mimes: BTreeMap<String, u64>,
     skipped: BTreeMap<String, u64>,
     hosts: BTreeMap<String, Host>,
+    /// There are more hosts, which were small when there was no room for them any more.
+    more_hosts: bool,
 }
 
 #[derive(Default)]
@@ -42,6 +48,12 @@ struct Host {
     bytes: u64,
     errors: u64,
     ms: f64,
+}
+
+impl Host {
+    fn visits(&self) -> u64 {
+        self.pages + self.errors
+    }
 }
 
 impl Report {
@@ -79,11 +91,28 @@ impl Report {
         }
         let url = SplitUrl::parse(text(line, "url"));
         let host = url.map(|url| url.host_and_port().to_owned()).unwrap_or_default();
+        if self.hosts.len() >= HOSTS_MAX && !self.hosts.contains_key(&host) {
+            self.forget_small_hosts();
+        }
         let host = self.hosts.entry(host).or_default();
         host.pages += u64::from(done);
         host.errors += u64::from(!done);
         host.bytes += bytes;
         host.ms += ms;
+    }
+
+    /// Makes room: the half of the hosts with the fewest visits is forgotten.
+    fn forget_small_hosts(&mut self) {
+        let mut visits: Vec<u64> = self.hosts.values().map(Host::visits).collect();
+        let (smaller, middle, _) = visits.select_nth_unstable(HOSTS_MAX / 2);
+        let middle = *middle;
+        let mut of_middle = smaller.iter().filter(|visits| **visits == middle).count() + 1;
+        self.hosts.retain(|_, host| {
+            let is_middle = host.visits() == middle && of_middle > 0;
+            of_middle -= usize::from(is_middle);
+            host.visits() >= middle && !is_middle
+        });
+        self.more_hosts = true;
     }
 
     /// How many pages were done, and how many of them came as they should.
@@ -97,7 +126,7 @@ impl Report {
             .largest_hosts()
             .map(|(name, host)| {
                 json!({"host": name, "pages": host.pages, "errors": host.errors, "bytes": host.bytes,
-                       "ms_average": average(host.ms, host.pages + host.errors)})
+                       "ms_average": average(host.ms, host.visits())})
             })
             .collect();
         json!({
@@ -117,7 +146,8 @@ impl Report {
             "errors": self.errors,
             "mimes": self.mimes,
             "skipped": self.skipped,
-            "hosts_count": self.hosts.len(),
+            "hosts_count": if self.more_hosts { HOSTS_MAX } else { self.hosts.len() },
+            "hosts_more": self.more_hosts,
             "hosts": hosts,
         })
     }
@@ -130,10 +160,14 @@ impl Report {
             let _ = writeln!(text, "{line}");
         };
         line(format!("Ended: {}", sentence(end)));
+        let hosts = if self.more_hosts {
+            format!("more than {}", thousands(HOSTS_MAX as u64))
+        } else {
+            thousands(self.hosts.len() as u64)
+        };
         line(format!(
-            "Pages: {} of {} hosts, {} in {} visits, {:.0} ms each",
+            "Pages: {} of {hosts} hosts, {} in {} visits, {:.0} ms each",
             thousands(self.pages),
-            thousands(self.hosts.len() as u64),
             size(self.bytes),
             thousands(self.visits),
             average(self.ms, self.visits)
@@ -169,7 +203,7 @@ impl Report {
         line("\nHosts".to_owned());
         line(format!("{:>12}  {:>8}  {:>10}  {:>8}", "pages", "errors", "bytes", "ms"));
         for (name, host) in self.largest_hosts() {
-            let ms = average(host.ms, host.pages + host.errors);
+            let ms = average(host.ms, host.visits());
             let (pages, bytes) = (thousands(host.pages), size(host.bytes));
             line(format!("{pages:>12}  {:>8}  {bytes:>10}  {ms:>8.0}  {name}", host.errors));
         }
@@ -178,7 +212,7 @@ impl Report {
 
     fn largest_hosts(&self) -> impl Iterator<Item = (&String, &Host)> {
         let mut hosts: Vec<_> = self.hosts.iter().collect();
-        hosts.sort_by_key(|(_, host)| std::cmp::Reverse(host.pages + host.errors));
+        hosts.sort_by_key(|(_, host)| std::cmp::Reverse(host.visits()));
         hosts.into_iter().take(NAMED)
     }
 }
@@ -197,9 +231,11 @@ fn text<'l>(line: &'l Value, name: &str) -> &'l str {
 }
 
 fn count(counts: &mut BTreeMap<String, u64>, name: &str) {
+    let room = counts.len() < NAMES_MAX;
     match counts.get_mut(name) {
         Some(count) => *count += 1,
-        None => drop(counts.insert(name.to_owned(), 1)),
+        None if room => drop(counts.insert(name.to_owned(), 1)),
+        None => *counts.entry("others".to_owned()).or_default() += 1,
     }
 }
 
@@ -238,5 +274,33 @@ fn sentence(end: CrawlEnd) -> &'static str {
         CrawlEnd::MaxBytes => "so much has come as was wanted; a higher --max-bytes goes on",
         CrawlEnd::MaxTime => "the time is over; run the same command again to go on",
         CrawlEnd::Stopped => "stopped; run the same command again to go on",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_hosts_and_names_take_no_more_room_and_large_ones_are_kept() {
+        let mut report = Report::default();
+        let mut visit = |host: String, mime: String| {
+            report.page(
+                &json!({"url": format!("http://{host}/"), "outcome": "done", "status": 200, "mime": mime}),
+            );
+        };
+        for number in 0..(3 * HOSTS_MAX as u64) {
+            visit(format!("h{number}.test"), format!("x/{}", number % 3000));
+            if number % 1000 == 0 {
+                visit("large.test".to_owned(), "x/0".to_owned());
+            }
+        }
+        assert!(report.hosts.len() <= HOSTS_MAX && report.mimes.len() <= NAMES_MAX + 1);
+        assert_eq!(report.pages, 300_300);
+        assert_eq!(report.mimes.values().sum::<u64>(), report.pages);
+        let (name, host) = report.largest_hosts().next().unwrap();
+        assert_eq!((name.as_str(), host.pages), ("large.test", 300));
+        let text = report.text(CrawlEnd::Exhausted, None);
+        assert!(text.contains("Pages: 300,300 of more than 100,000 hosts, "), "{text}");
     }
 }

@@ -157,7 +157,7 @@ pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig) -> Result<ExitCode, S
             ));
         }
         let report = tell(args, folder.path(), end, stats.as_ref())?;
-        let pages = if config.output.pages { report.pages() } else { pages_of(&handle.tally()) };
+        let pages = if config.output.pages { report.pages() } else { handle.look(pages_of) };
         Ok(code(end, pages, stats.map_or(0, |stats| stats.fetched)))
     });
     // Somebody may be reading seeds from a terminal or a pipe, and nothing can stop that.

@@ -1,10 +1,11 @@
 //! How a crawl stands at a moment: for the panel, the lines, `status.json` and `trapline status`.
 
+use std::cmp::Ordering;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use trapline_core::format_duration;
-use trapline_crawl::Tally;
+use trapline_crawl::{HostTally, Tally, Trouble};
 use trapline_frontier::{QueueState, Stats, UrlState};
 
 use crate::demo_command::{clock, thousands};
@@ -14,7 +15,7 @@ const HOSTS: usize = 3;
 
 /// How a crawl stands.
 pub(super) struct Standing {
-    pub(super) tally: Tally,
+    pub(super) counted: Counted,
     pub(super) stats: Stats,
     pub(super) paused: bool,
     /// How long this run goes on.
@@ -23,6 +24,60 @@ pub(super) struct Standing {
     pub(super) rate: f64,
     pub(super) concurrency: usize,
     pub(super) max_pages: Option<u64>,
+}
+
+/// What is told of a crawl's tally, which may be large.
+pub(super) struct Counted {
+    pages_ever: u64,
+    bytes_ever: u64,
+    retries: u64,
+    errors: u64,
+    in_flight: usize,
+    trouble: Option<Trouble>,
+    /// Names, and what is told of them.
+    slowest: Vec<(String, String)>,
+    largest: Vec<(String, String)>,
+}
+
+impl Counted {
+    /// Hosts are gone through only if somebody wants to see them.
+    pub(super) fn of(tally: &Tally, with_hosts: bool) -> Self {
+        let bad = tally.statuses.iter().filter(|(status, _)| **status >= 400).map(|(_, count)| count);
+        let seconds = |host: &HostTally| host.time.as_secs_f64() / host.requests.max(1) as f64;
+        let hosts = || tally.hosts.iter().filter(|(name, _)| with_hosts && !name.is_empty());
+        let name = |(name, _): &(&String, &HostTally)| (*name).clone();
+        let slowest = top(hosts(), |a, b| seconds(a).total_cmp(&seconds(b)));
+        let largest = top(hosts(), |a, b| a.pages.cmp(&b.pages));
+        Self {
+            pages_ever: tally.pages_ever(),
+            bytes_ever: tally.bytes_ever(),
+            retries: tally.retries,
+            errors: tally.errors.values().sum::<u64>() + bad.sum::<u64>(),
+            in_flight: tally.in_flight,
+            trouble: tally.trouble.clone(),
+            slowest: slowest.iter().map(|host| (name(host), format!("{:.2} s", seconds(host.1)))).collect(),
+            largest: largest
+                .iter()
+                .map(|host| (name(host), format!("{} pages", thousands(host.1.pages))))
+                .collect(),
+        }
+    }
+}
+
+/// The few that come first, the greatest before the others.
+fn top<'t>(
+    hosts: impl Iterator<Item = (&'t String, &'t HostTally)>,
+    compare: impl Fn(&HostTally, &HostTally) -> Ordering,
+) -> Vec<(&'t String, &'t HostTally)> {
+    let mut top: Vec<(&String, &HostTally)> = Vec::with_capacity(HOSTS + 1);
+    for host in hosts {
+        let place = top.partition_point(|better| compare(better.1, host.1) != Ordering::Less);
+        if place < HOSTS {
+            top.insert(place, host);
+            top.truncate(HOSTS);
+        }
+    }
+    top
 }
 
 impl Standing {
@@ -35,17 +90,6 @@ impl Standing {
         all - self.stats.queues_in(QueueState::Empty)
     }
 
-    fn errors(&self) -> u64 {
-        self.tally.errors.values().sum::<u64>()
-            + self
-                .tally
-                .statuses
-                .iter()
-                .filter(|(status, _)| **status >= 400)
-                .map(|(_, count)| count)
-                .sum::<u64>()
-    }
-
     /// How long it may take yet, where that can be said: up to a limit, or for what is known so far.
     fn left(&self) -> Option<Duration> {
         if self.rate < 0.01 || self.paused {
@@ -53,7 +97,7 @@ impl Standing {
         }
         let known = self.pending() + self.stats.urls_in(UrlState::Leased);
         let pages = match self.max_pages {
-            Some(most) => most.saturating_sub(self.tally.pages_ever()).min(known),
+            Some(most) => most.saturating_sub(self.counted.pages_ever).min(known),
             None => known,
         };
         Some(Duration::from_secs_f64((pages as f64 / self.rate).min(1e9)))
@@ -61,7 +105,7 @@ impl Standing {
 
     /// What keeps the crawl from going on.
     fn trouble(&self) -> Option<String> {
-        let trouble = self.tally.trouble.as_ref()?;
+        let trouble = self.counted.trouble.as_ref()?;
         let (since, now) = (trouble.since, crate::moment::now());
         let long = format_duration(Duration::from_secs(now.since(since).as_secs()));
         Some(format!(
@@ -78,33 +122,25 @@ impl Standing {
         format!(
             "{}  {paused}{} pages ({:.1}/s), {} pending in {} queues, {} in flight, {} errors, {}{trouble}",
             clock(self.runs),
-            thousands(self.tally.pages_ever()),
+            thousands(self.counted.pages_ever),
             self.rate,
             thousands(self.pending()),
             thousands(self.queues()),
-            self.tally.in_flight,
-            thousands(self.errors()),
-            size(self.tally.bytes_ever()),
+            self.counted.in_flight,
+            thousands(self.counted.errors),
+            size(self.counted.bytes_ever),
         )
     }
 
     /// Several lines for a terminal.
     pub(super) fn panel(&self) -> String {
         let mut lines = vec![self.line()];
-        let names = |title: &str, hosts: Vec<(&String, String)>| {
+        let names = |title: &str, hosts: &[(String, String)]| {
             let hosts: Vec<_> = hosts.iter().map(|(name, what)| format!("{name} ({what})")).collect();
             format!("  {title}: {}", if hosts.is_empty() { "-".to_owned() } else { hosts.join(", ") })
         };
-        let mut hosts: Vec<_> = self.tally.hosts.iter().filter(|(name, _)| !name.is_empty()).collect();
-        let average =
-            |host: &trapline_crawl::HostTally| host.time.as_secs_f64() / host.requests.max(1) as f64;
-        hosts.sort_by(|(_, a), (_, b)| average(b).total_cmp(&average(a)));
-        let slowest = hosts.iter().take(HOSTS).map(|(name, host)| (*name, format!("{:.2} s", average(host))));
-        lines.push(names("slowest", slowest.collect()));
-        hosts.sort_by_key(|(_, host)| std::cmp::Reverse(host.pages));
-        let largest =
-            hosts.iter().take(HOSTS).map(|(name, host)| (*name, format!("{} pages", thousands(host.pages))));
-        lines.push(names("largest", largest.collect()));
+        lines.push(names("slowest", &self.counted.slowest));
+        lines.push(names("largest", &self.counted.largest));
         let queues = QueueState::ALL.iter().filter(|state| self.stats.queues_in(**state) > 0);
         let queues: Vec<_> =
             queues.map(|state| format!("{} {state}", thousands(self.stats.queues_in(*state)))).collect();
@@ -128,17 +164,17 @@ impl Standing {
             "pid": std::process::id(),
             "state": if self.paused { "paused" } else { "running" },
             "seconds": self.runs.as_secs_f64().round(),
-            "pages": self.tally.pages_ever(),
+            "pages": self.counted.pages_ever,
             "pages_per_second": (self.rate * 10.0).round() / 10.0,
-            "bytes": self.tally.bytes_ever(),
+            "bytes": self.counted.bytes_ever,
             "pending": self.pending(),
-            "in_flight": self.tally.in_flight,
+            "in_flight": self.counted.in_flight,
             "in_flight_max": self.concurrency,
             "done": self.stats.urls_in(UrlState::Done),
             "dead": self.stats.urls_in(UrlState::Dead),
             "disregarded": self.stats.urls_in(UrlState::Disregarded),
-            "retries": self.tally.retries,
-            "errors": self.errors(),
+            "retries": self.counted.retries,
+            "errors": self.counted.errors,
             "queues": counts,
             "seconds_left": self.left().map(|left| left.as_secs()),
             "trouble": self.trouble(),
@@ -156,4 +192,35 @@ pub(super) fn size(bytes: u64) -> String {
         unit += 1;
     }
     if unit == 0 { format!("{bytes} B") } else { format!("{size:.1} {}", UNITS[unit]) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_slowest_and_the_largest_hosts_are_named() {
+        let host = |pages: u64, ms: u64| HostTally {
+            requests: 1,
+            pages,
+            time: Duration::from_millis(ms),
+            ..HostTally::default()
+        };
+        let hosts = [
+            ("a", host(5, 10)),
+            ("b", host(9, 400)),
+            ("c", host(1, 30)),
+            ("d", host(9, 20)),
+            ("", host(99, 999)),
+        ];
+        let hosts = hosts.map(|(name, host)| (name.to_owned(), host)).into();
+        let tally = Tally { hosts, ..Tally::default() };
+        let names = |hosts: &[(String, String)]| {
+            hosts.iter().map(|(name, what)| format!("{name} {what}")).collect::<Vec<_>>()
+        };
+        let counted = Counted::of(&tally, true);
+        assert_eq!(names(&counted.slowest), ["b 0.40 s", "c 0.03 s", "d 0.02 s"]);
+        assert_eq!(names(&counted.largest), ["b 9 pages", "d 9 pages", "a 5 pages"]);
+        assert!(Counted::of(&tally, false).slowest.is_empty());
+    }
 }

@@ -13,7 +13,7 @@ use trapline_frontier::{CrawlState, Frontier, Stats, StoreError};
 use super::adapt::{self, Gauge};
 use super::control::{self, Control, write_whole};
 use super::inject::Inject;
-use super::standing::Standing;
+use super::standing::{Counted, Standing};
 use crate::panel::Panel;
 use crate::{moment, output};
 
@@ -87,7 +87,7 @@ impl Watch {
             rates.push((now, self.handle.pages()));
             rates.retain(|(at, _)| now.duration_since(*at) <= RATE_PERIOD + adapt::PERIOD);
             self.ask().await;
-            let standing = self.standing(begun, &rates);
+            let standing = self.standing(begun, &rates, panel.is_some());
             let status = standing.json();
             // A full disk stops the crawl elsewhere, with a better message.
             let _ = write_whole(&self.folder.join("status.json"), &status.to_string());
@@ -132,7 +132,7 @@ impl Watch {
         }
     }
 
-    fn standing(&self, begun: Instant, rates: &[(Instant, u64)]) -> Standing {
+    fn standing(&self, begun: Instant, rates: &[(Instant, u64)], with_hosts: bool) -> Standing {
         let rate = match (rates.first(), rates.last()) {
             (Some((from, before)), Some((to, after))) if to > from => {
                 after.saturating_sub(*before) as f64 / to.duration_since(*from).as_secs_f64()
@@ -140,7 +140,7 @@ impl Watch {
             _ => 0.0,
         };
         Standing {
-            tally: self.handle.tally(),
+            counted: self.handle.look(|tally| Counted::of(tally, with_hosts)),
             stats: self.known.stats.clone(),
             paused: self.known.paused,
             runs: begun.elapsed(),
