@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+pub(crate) use killed::leased;
+
 use crate::fetch::{ok, serve};
 use crate::folder::Folder;
 
