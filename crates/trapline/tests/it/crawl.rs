@@ -182,6 +182,25 @@ fn processors_are_left_out_reordered_and_added_by_the_configuration() {
     // Without `extract` there are no links.
     let (code, _, pages, _) = visited("chains-fetch", "fetch = [\"scope\", \"robots\", \"fetch\"]");
     assert_eq!((code, pages), (Some(0), vec!["/".to_owned()]));
+    // Nor are there any where it comes too early.
+    let early = r#"fetch = ["scope", "robots", "extract", "conditional", "fetch"]"#;
+    let (code, complaint, pages, _) = visited("chains-fetch-order", early);
+    assert_eq!((code, pages), (Some(0), vec!["/".to_owned()]), "{complaint}");
+    // Who tells of a page before its links were considered knows of none that were kept; they are followed all the same.
+    let kept = |name: &str, order: &str| {
+        let folder = Folder::new(name);
+        fs::create_dir_all(&folder.path).unwrap();
+        let file = folder.path.join("crawl.toml");
+        fs::write(&file, format!("[chains]\ndisposition = [{order}]\n[pace]\ndelay = \"0\"\n")).unwrap();
+        let output = crawl(address, &folder.path, &["--config", file.to_str().unwrap()]);
+        assert_eq!(output.status.code(), Some(0), "{}", error(&output));
+        let pages = lines(&folder.path, "pages.jsonl");
+        (pages[0]["links_kept"].as_u64(), pages.len())
+    };
+    let (before, pages) = kept("chains-disposition", r#""outcome", "links", "sitemaps", "pace", "output""#);
+    assert!(before.is_some_and(|kept| kept > 0), "{before:?}");
+    let after = kept("chains-disposition-order", r#""outcome", "output", "pace", "sitemaps", "links""#);
+    assert_eq!(after, (Some(0), pages));
     // What is not there.
     let (code, complaint, _, _) = visited("chains-wrong", "fetch = [\"scope\", \"robot\", \"fetch\"]");
     assert_eq!(code, Some(2));
