@@ -353,9 +353,9 @@ fn weight(authority: &str) -> usize {
     400 + 2 * authority.len()
 }
 
-/// What a file takes, about: its text, and once more with the rules that are made of it.
+/// What a file takes, about: its text, and once more with the rules that are made of it; and sitemaps as URLs.
 fn weight_of(robots: &Robots) -> usize {
-    robots.to_bytes().len() * 4
+    robots.to_bytes().len() * 4 + robots.sitemaps().count() * 200
 }
 
 /// What a robots.txt means, by what came of asking for it.

@@ -78,7 +78,7 @@ impl Sitemaps {
         let (mut kept, mut elsewhere) = (0, 0);
         let (mut too_many, mut too_far) = (Vec::new(), Vec::new());
         for sitemap in &*named {
-            let near = self.is_near(disposition.visit.url(), sitemap);
+            let near = kept < self.max && self.is_near(disposition.visit.url(), sitemap);
             if kept == self.max {
                 too_many.push(sitemap);
             } else if !near && elsewhere == self.elsewhere_max {
@@ -111,10 +111,10 @@ impl Sitemaps {
 
     /// Whether a sitemap is where its host may send us as often as it likes: in scope, or in its own domain.
     fn is_near(&self, of: &Url, sitemap: &Url) -> bool {
-        let domain = |url: &Url| {
-            let host = url.host_str().unwrap_or_default().to_owned();
-            registrable_domain(&host).map(str::to_owned).unwrap_or(host)
-        };
+        fn domain(url: &Url) -> &str {
+            let host = url.host_str().unwrap_or_default();
+            registrable_domain(host).unwrap_or(host)
+        }
         domain(of) == domain(sitemap) || self.scope.decide(&SplitUrl::from(sitemap)).accepted
     }
 

@@ -305,3 +305,30 @@ async fn who_gives_up_leaves_no_more_in_memory_than_who_waits() {
     }
     assert_eq!(cache.size().0, 3);
 }
+
+#[tokio::test]
+async fn what_is_known_is_told_without_asking_anybody() {
+    let (server, asked) = counted(ok("", "User-agent: *\nCrawl-delay: 7")).await;
+    let notes = frontier().await;
+    let page = url(&server, "/x");
+    let first = cache(Some(notes.clone()));
+    assert!(first.known(NOW, &page).await.is_none());
+    assert_eq!(asked.load(Ordering::SeqCst), 0);
+    first.of(NOW, &page).await;
+    // By this process, and by one that comes after it.
+    for cache in [first, cache(Some(notes))] {
+        let file = cache.known(after(hours(1)), &page).await.expect("it is known");
+        assert_eq!(file.rules.crawl_delay(), Some(Duration::from_secs(7)));
+    }
+    assert_eq!(asked.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn sitemaps_count_in_what_is_remembered() {
+    let body: String = (0..1000).map(|number| format!("Sitemap: /{number}\n")).collect();
+    let (server, _) = counted(ok("", &body)).await;
+    let cache = cache(None);
+    let (file, _) = cache.of(NOW, &url(&server, "/")).await;
+    assert_eq!(file.sitemaps(&url(&server, "/")).len(), 1000);
+    assert!(cache.size().1 > 200_000, "{:?}", cache.size());
+}
