@@ -82,7 +82,7 @@ impl Crawl {
     }
 
     /// Does something, and hears orders meanwhile. Those that can wait are held; who is to stop now waits a moment for what the store is
-    /// asked, and not at all where it is only left alone.
+    /// asked, and not at all for one that is known to be away.
     pub(crate) async fn hearing<T>(
         &mut self,
         doing: impl Future<Output = T>,
@@ -99,7 +99,8 @@ impl Crawl {
         let mut over = None;
         loop {
             if self.is_aborted() && over.is_none() {
-                let grace = if asked.is_some() { GRACE } else { Duration::ZERO };
+                let may_answer = asked.is_some() && self.away.is_none();
+                let grace = if may_answer { GRACE } else { Duration::ZERO };
                 over = Some(world.sleep_until(world.now() + grace));
             }
             let is_over = async {

@@ -167,6 +167,9 @@ pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig) -> Result<ExitCode, S
 
 /// How many URLs are in which state in the end. None if the store is away, and somebody wants to stop now.
 async fn sum_up(frontier: &Frontier, handle: &CrawlHandle) -> Result<Option<Stats>, StoreError> {
+    if handle.is_aborted() && handle.look(|tally| tally.trouble.is_some()) {
+        return Ok(None);
+    }
     let mut asking = std::pin::pin!(frontier.stats(moment::now()));
     loop {
         match tokio::time::timeout(SUM_TIMEOUT, &mut asking).await {

@@ -51,6 +51,7 @@ fn a_crawl_without_its_database_tells_so_obeys_and_goes_on_later() {
     let begun = Instant::now();
     kill_process(pid, Signal::INT).unwrap();
     let code = running.0.wait().unwrap().code();
+    println!("stopped in {:?}", begun.elapsed());
     assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
     let log_text = fs::read_to_string(&log).unwrap();
     assert_eq!(code, Some(4), "{log_text}");
