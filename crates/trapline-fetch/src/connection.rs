@@ -19,6 +19,7 @@ use hyper_util::rt::TokioIo;
 use tokio::sync::watch;
 
 use crate::dial::{Dialed, Protocol};
+use crate::idle::Resting;
 use crate::options::Limits;
 use crate::proxy::ThroughProxy;
 use crate::stream::Stream;
@@ -103,7 +104,7 @@ type H1Link = http1::Connection<TokioIo<Tap<Stream>>, Outgoing>;
 /// A connection of HTTP/1.1.
 pub(crate) struct H1 {
     pub(crate) sender: http1::SendRequest<Outgoing>,
-    link: Pin<Box<H1Link>>,
+    link: Box<H1Link>,
     /// The link has ended and must not be asked again.
     over: bool,
     /// It ended with an error: after a response has ended well, that can only be bytes that nobody had asked for.
@@ -113,7 +114,11 @@ pub(crate) struct H1 {
 }
 
 impl H1 {
-    async fn open(stream: Stream, facts: Arc<Facts>, limits: &Limits) -> Result<Self, hyper::Error> {
+    pub(crate) async fn open(
+        stream: Stream,
+        facts: Arc<Facts>,
+        limits: &Limits,
+    ) -> Result<Self, hyper::Error> {
         let tape = SharedTape::default();
         let mut builder = http1::Builder::new();
         builder
@@ -128,12 +133,12 @@ impl H1 {
             builder.max_headers(limits.header_count_max);
         }
         let (sender, link) = builder.handshake(Tap::open(stream, tape.clone())).await?;
-        Ok(Self { sender, link: Box::pin(link), over: false, failed: false, tape, facts })
+        Ok(Self { sender, link: Box::new(link), over: false, failed: false, tape, facts })
     }
 
     fn poll_link(&mut self, cx: &mut Context<'_>) {
         if !self.over
-            && let Poll::Ready(ended) = Pin::new(&mut self.link).poll(cx)
+            && let Poll::Ready(ended) = Pin::new(&mut *self.link).poll(cx)
         {
             self.over = true;
             self.failed = ended.is_err();
@@ -158,6 +163,17 @@ impl H1 {
             Poll::Ready(self.seems_fit())
         })
         .await
+    }
+
+    /// Parts with all but the stream, if another request could be sent, as far as is known: hyper says no as long as it
+    /// has some of a request to write, which would be lost.
+    pub(crate) fn rest(self) -> Option<Resting> {
+        if !self.seems_fit() {
+            return None;
+        }
+        let Self { link, facts, .. } = self;
+        let http1::Parts { io, read_buf, .. } = link.into_parts();
+        read_buf.is_empty().then(|| Resting { stream: io.into_inner().into_stream(), facts })
     }
 }
 

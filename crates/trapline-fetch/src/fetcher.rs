@@ -78,6 +78,11 @@ impl Fetcher {
         self.0.pool.len()
     }
 
+    /// How many of them rest: those of HTTP/1.1 that have waited for a second or two take almost no memory.
+    pub fn resting_connections(&self) -> usize {
+        self.0.pool.resting()
+    }
+
     /// Fetches.
     pub async fn fetch(&self, request: &FetchRequest) -> Fetched {
         let started = Instant::now();
@@ -120,7 +125,7 @@ impl Fetcher {
         let mut fresh_only = false;
         let mut turn = None;
         loop {
-            let pooled = if fresh_only { None } else { inner.pool.take(origin_name).await };
+            let pooled = if fresh_only { None } else { inner.pool.take(origin_name, &limits).await };
             fetched.reused = pooled.is_some();
             let mut connection = match pooled {
                 Some(connection) => connection,

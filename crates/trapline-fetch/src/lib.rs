@@ -21,6 +21,7 @@ mod for_crawl;
 mod guard;
 mod head;
 mod host_pattern;
+mod idle;
 mod options;
 mod outgoing;
 mod pool;

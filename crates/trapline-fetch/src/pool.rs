@@ -2,12 +2,20 @@
 //!
 //! A connection is used again for the very origin it was made for and no other, whatever its certificate says: two hosts at
 //! one address stay two hosts. Bounds hold for each origin and for all together; the one that has waited longest goes first.
+//! Those of HTTP/1.1 that wait for more than a moment rest, so that a thousand of them cost little.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use crate::connection::{Connection, H1, H2};
+use crate::connection::{Connection, H1, H2, H2Stream};
+use crate::idle::Idle;
+use crate::options::Limits;
+
+/// After so long without a request a connection is put to rest. Those that are busy have their next one sooner.
+const REST_AFTER: Duration = Duration::from_secs(1);
+/// So many are put to rest before others have their turn with the pool: one takes some microseconds.
+const REST_AT_ONCE: usize = 16;
 
 /// How connections are kept for later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +51,9 @@ pub(crate) struct Pool {
     state: Mutex<State>,
 }
 
+/// A connection of HTTP/1.1, its place, and since when it waits.
+type IdleH1 = (u64, Instant, Idle);
+
 /// All connections, the one that was put in first first.
 type Order = BTreeMap<u64, Arc<str>>;
 
@@ -51,6 +62,8 @@ struct State {
     origins: HashMap<Arc<str>, Waiting>,
     order: Order,
     next: u64,
+    /// All places before this one have been put to rest.
+    rested: u64,
     /// Somebody looks for connections that have waited too long.
     swept: bool,
 }
@@ -59,15 +72,21 @@ struct State {
 #[derive(Default)]
 struct Waiting {
     /// The last one is the one that was used last, so most likely still alive.
-    h1: Vec<(u64, Instant, Box<H1>)>,
+    h1: Vec<IdleH1>,
     h2: Vec<(u64, H2)>,
 }
 
 /// What was taken out. It is dropped after the lock is, since closing a connection takes time.
 #[derive(Default)]
 struct Dropped {
-    h1: Vec<(u64, Instant, Box<H1>)>,
+    h1: Vec<IdleH1>,
     h2: Vec<(u64, H2)>,
+}
+
+/// What was taken out to be used.
+enum Taken {
+    H1(Idle),
+    H2(H2Stream),
 }
 
 impl Pool {
@@ -80,18 +99,18 @@ impl Pool {
     }
 
     /// A connection to an origin, if one waits that is alive as far as one can see.
-    pub(crate) async fn take(&self, origin: &str) -> Option<Connection> {
+    pub(crate) async fn take(&self, origin: &str, limits: &Limits) -> Option<Connection> {
         loop {
             let mut dropped = Dropped::default();
             let taken = self.lock().take(origin, &self.options, Instant::now(), &mut dropped);
             drop(dropped);
             match taken? {
-                Connection::H1(mut connection) => {
-                    if connection.is_fit().await {
+                Taken::H1(connection) => {
+                    if let Some(connection) = connection.wake(limits).await {
                         return Some(Connection::H1(connection));
                     }
                 }
-                stream => return Some(stream),
+                Taken::H2(stream) => return Some(Connection::H2(stream)),
             }
         }
     }
@@ -105,7 +124,7 @@ impl Pool {
         let mut dropped = Dropped::default();
         let mut state = self.lock();
         state.put(origin, &self.options, &mut dropped, |waiting, place| {
-            waiting.h1.push((place, now, connection));
+            waiting.h1.push((place, now, Idle::Awake(connection)));
         });
         self.sweep_from_now_on(&mut state);
         drop(state);
@@ -130,21 +149,43 @@ impl Pool {
         self.lock().order.len()
     }
 
-    /// A crawl that pauses uses no connection, and so would never notice that they are too old: somebody has to look.
+    /// How many of them rest.
+    pub(crate) fn resting(&self) -> usize {
+        let state = self.lock();
+        state.origins.values().flat_map(|waiting| &waiting.h1).filter(|(.., idle)| !idle.is_awake()).count()
+    }
+
+    /// A crawl that pauses uses no connection, and so would never notice that they are too old or had better rest: somebody
+    /// has to look.
     fn sweep_from_now_on(self: &Arc<Self>, state: &mut State) {
         if std::mem::replace(&mut state.swept, true) {
             return;
         }
         let pool = Arc::downgrade(self);
-        let pause = (self.options.idle_timeout / 2).max(Duration::from_millis(50));
+        let sweep_every = (self.options.idle_timeout / 2).max(Duration::from_millis(50));
+        let mut swept = Instant::now();
         tokio::spawn(async move {
             loop {
-                tokio::time::sleep(pause).await;
-                if !Weak::upgrade(&pool).is_some_and(|pool| pool.sweep()) {
-                    return;
+                tokio::time::sleep(REST_AFTER.min(sweep_every)).await;
+                let Some(pool) = Weak::upgrade(&pool) else { return };
+                while pool.rest_some() {
+                    tokio::task::yield_now().await;
+                }
+                if swept.elapsed() >= sweep_every {
+                    swept = Instant::now();
+                    if !pool.sweep() {
+                        return;
+                    }
                 }
             }
         });
+    }
+
+    /// Puts to rest a few of those that have waited a while. False once there are none.
+    fn rest_some(&self) -> bool {
+        let now = Instant::now();
+        let mut state = self.lock();
+        (0..REST_AT_ONCE).all(|_| state.rest_next(now))
     }
 
     /// Drops what has waited too long. False once nothing waits.
@@ -171,7 +212,7 @@ impl Waiting {
     fn expire(&mut self, order: &mut Order, options: &PoolOptions, now: Instant, dropped: &mut Dropped) {
         let too_long = |since: Instant| now.saturating_duration_since(since) >= options.idle_timeout;
         let h1 = self.h1.extract_if(.., |(_, since, connection)| {
-            too_long(*since) || connection.facts.age(now) >= options.lifetime
+            too_long(*since) || connection.facts().age(now) >= options.lifetime
         });
         dropped.h1.extend(h1.inspect(|(place, ..)| {
             order.remove(place);
@@ -204,14 +245,14 @@ impl State {
         options: &PoolOptions,
         now: Instant,
         dropped: &mut Dropped,
-    ) -> Option<Connection> {
+    ) -> Option<Taken> {
         let Self { origins, order, .. } = self;
         let waiting = origins.get_mut(origin)?;
         waiting.expire(order, options, now, dropped);
         let free =
             waiting.h2.iter().find(|(_, connection)| connection.streams() < options.streams_max.max(1));
         if let Some((_, connection)) = free {
-            return Some(Connection::H2(connection.stream()));
+            return Some(Taken::H2(connection.stream()));
         }
         let taken = waiting.h1.pop();
         if waiting.is_empty() {
@@ -219,7 +260,32 @@ impl State {
         }
         let (place, _, connection) = taken?;
         order.remove(&place);
-        Some(Connection::H1(connection))
+        Some(Taken::H1(connection))
+    }
+
+    /// Puts to rest the next one that has waited a while. False if there is none.
+    fn rest_next(&mut self, now: Instant) -> bool {
+        let Some((&place, origin)) = self.order.range(self.rested..).next() else { return false };
+        let origin = Arc::clone(origin);
+        // Those of HTTP/2 do not rest.
+        if let Some(waiting) = self.origins.get_mut(&origin)
+            && let Some(index) = waiting.h1.iter().position(|(at, ..)| *at == place)
+        {
+            if now.saturating_duration_since(waiting.h1[index].1) < REST_AFTER {
+                return false;
+            }
+            let (_, since, idle) = waiting.h1.remove(index);
+            if let Some(idle) = idle.rest() {
+                waiting.h1.insert(index, (place, since, idle));
+            } else {
+                self.order.remove(&place);
+                if waiting.is_empty() {
+                    self.origins.remove(&origin);
+                }
+            }
+        }
+        self.rested = place + 1;
+        true
     }
 
     /// Puts something in for an origin, and drops what is then too much.

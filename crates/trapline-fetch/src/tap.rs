@@ -256,6 +256,11 @@ impl<S> Tap<S> {
         let turn_bytes = if tape.lock().metered.is_some() { TURN_BYTES } else { usize::MAX };
         TokioIo::new(Self { stream, tape, unbroken_bytes: 0, turn_bytes })
     }
+
+    /// The stream without the tap.
+    pub(crate) fn into_stream(self) -> S {
+        self.stream
+    }
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Tap<S> {

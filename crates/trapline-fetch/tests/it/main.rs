@@ -11,6 +11,7 @@ mod guard;
 mod hostile;
 mod memory;
 mod proxies;
+mod resting;
 mod robots;
 mod tls;
 mod web;

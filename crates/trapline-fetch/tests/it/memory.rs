@@ -1,4 +1,4 @@
-//! What hostile servers cost in memory, each measured in a process of its own, in which nothing else happens: what one has
+//! What hostile servers and idle connections cost in memory, each measured in a process of its own, in which nothing else happens: what one has
 //! freed would hide what the next one takes.
 
 use std::process::Command;
@@ -8,6 +8,7 @@ use trapline_fetch::{FetchRequest, Fetcher};
 use crate::door::Server;
 use crate::floods::{Flood, floods, h2_server};
 use crate::hostile::{BROTLI_BOMB, gzip, outcome, zstd_bomb};
+use crate::resting::resting;
 use crate::web::{Certificate, Step, answering, leading_to, ok, options, page, request, scripted, send};
 
 const ALONE: &str = "TRAPLINE_FETCH_MEASURED_ALONE";
@@ -33,6 +34,9 @@ const PLAIN: [&str; 14] = [
 /// One of HTTP/2 with a page that is too long. All floods are measured as well.
 const LONG_PAGE: &str = "a long page of HTTP/2";
 
+/// Connections that rest, and those that come after them. A process may have 1024 files open, and both sides are here.
+const IDLE: usize = 200;
+
 /// The most the process ever had resident, in KiB.
 fn peak_kib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
@@ -48,14 +52,48 @@ fn hostile_servers_cost_no_more_memory_than_the_caps_allow() {
         println!("measured");
         return;
     }
-    let program = std::env::current_exe().unwrap();
     let endless = floods().into_iter().filter(Flood::is_endless).map(|flood| flood.name);
     for name in PLAIN.into_iter().chain([LONG_PAGE]).chain(endless) {
-        let mut alone = Command::new(&program);
-        let output = alone.args(["--exact", NAME, "--nocapture"]).env(ALONE, name).output().unwrap();
-        let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-        assert!(output.status.success() && out.contains("measured"), "{name}: {out}\n{err}");
+        run_alone(NAME, name);
     }
+}
+
+/// Runs a test once more, in a process of its own that is told what to measure.
+fn run_alone(test: &str, name: &str) {
+    let mut alone = Command::new(std::env::current_exe().unwrap());
+    let output = alone.args(["--exact", test, "--nocapture"]).env(ALONE, name).output().unwrap();
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success() && out.contains("measured"), "{name}: {out}\n{err}");
+}
+
+/// What connections had before they rested is there for others: twice as many need hardly more memory.
+#[test]
+fn connections_that_rest_cost_hardly_any_memory() {
+    if std::env::var(ALONE).is_err() {
+        return run_alone("memory::connections_that_rest_cost_hardly_any_memory", "idle connections");
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let server = answering(|_| ok("", "x".repeat(20_000))).await;
+        let fetcher = Fetcher::new(leading_to(options(), &server)).unwrap();
+        let visit = async |hosts: std::ops::Range<usize>| {
+            let idle = hosts.end;
+            for host in hosts {
+                let fetched = fetcher.fetch(&request(&format!("http://h{host}.example/"))).await;
+                assert_eq!((outcome(&fetched).as_str(), fetched.reused), ("200", false));
+            }
+            assert_eq!(fetcher.idle_connections(), idle);
+        };
+        let start = peak_kib();
+        visit(0..IDLE).await;
+        let awake = peak_kib();
+        resting(&fetcher, IDLE).await;
+        visit(IDLE..2 * IDLE).await;
+        let rested = peak_kib();
+        println!("grew by {} KiB, then by {} KiB", awake - start, rested - awake);
+        assert!(rested - awake < 12 * IDLE as u64, "{} KiB, then {} KiB", awake - start, rested - awake);
+    });
+    println!("measured");
 }
 
 async fn plain(name: &str) -> Server {
