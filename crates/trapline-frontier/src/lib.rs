@@ -36,8 +36,8 @@ pub use planted::Fault;
 pub use push_pop::{PushPop, PushPopStore};
 pub use record::{CrawlRecord, QueueRecord, Record, RetiredBy, UrlRecord, UrlStanding};
 pub use report::{
-    CrawlReport, CrawlState, DeadLetter, JobReport, LeaseReport, Memory, Note, Page, Query, QueueReport,
-    QueueState, Recovered, Rows, Scan, Stats, UrlReport, UrlState,
+    CrawlReport, CrawlState, DeadLetter, Disk, JobReport, LeaseReport, Memory, Note, Page, Query,
+    QueueReport, QueueState, Recovered, Rows, Scan, Stats, UrlReport, UrlState,
 };
 pub use settings::{AdmissionGate, Order, Pace, SettingError, Settings, nearest};
 pub use store::{Ear, ErrorKind, Store, StoreError};

@@ -375,9 +375,25 @@ pub struct Stats {
     pub recovered: Option<Recovered>,
     /// What the crawl's memory goes to; None for a store that is elsewhere.
     pub memory: Option<Memory>,
+    /// What the store takes of the disk, all its crawls together; None for one that has no files of its own.
+    pub disk: Option<Disk>,
 }
 
-/// What the memory of a crawl goes to, in bytes. Not among it: page records, leases, timers, notes, the reasons of dead
+/// What a store takes of the disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Disk {
+    /// How many files its log has.
+    pub segments: u64,
+    /// How many bytes those have, what is set aside for what comes next among them.
+    pub log_bytes: u64,
+    /// How many of them are needed for good, nearly: the requests of known URLs, and what is known of their pages. What is
+    /// beyond is rewritten when it is too much.
+    pub needed_bytes: u64,
+    /// How many bytes its snapshots have.
+    pub snapshot_bytes: u64,
+}
+
+/// What the memory of a crawl goes to, in bytes. Not among it: leases, timers, notes, the reasons of dead
 /// letters, the order of URLs that came back or are ordered by date, and what few queues have. Where there are many of
 /// those, the process takes more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -388,7 +404,7 @@ pub struct Memory {
     pub records: u64,
     /// What is needed besides for each pending or leased URL.
     pub pending: u64,
-    /// What few URLs have: retries, times at which they are due, where their page record is.
+    /// What few URLs have: retries, times at which they are due, page records that are in memory.
     pub rare: u64,
     /// The texts of the URLs and the rest of their requests.
     pub texts: u64,

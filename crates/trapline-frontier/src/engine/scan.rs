@@ -250,6 +250,7 @@ impl Crawl {
             durability: None,
             recovered: None,
             memory: Some(self.memory()),
+            disk: None,
         }
     }
 

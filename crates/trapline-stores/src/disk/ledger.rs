@@ -58,6 +58,11 @@ impl Ledger {
         self.accounts.get(&segment).copied().unwrap_or_default()
     }
 
+    /// How many bytes are needed, nearly.
+    pub(crate) fn alive_bytes(&self) -> u64 {
+        self.accounts.values().map(Account::alive_bytes).sum()
+    }
+
     /// How many are alive, by segment, where there are any.
     pub(crate) fn alive(&self) -> BTreeMap<u64, u64> {
         let alive = self.accounts.iter().map(|(segment, account)| (*segment, account.alive));

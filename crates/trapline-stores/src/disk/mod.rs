@@ -45,8 +45,8 @@ use std::time::Instant;
 use async_trait::async_trait;
 use trapline_core::{Candidate, Timestamp};
 use trapline_frontier::{
-    Admission, Claimed, CrawlChange, Engine, ErrorKind, Page, Query, Recovered, Scan, Settled, Settlement,
-    Stats, Steer, Steered, Store, StoreError, UrlState, Want,
+    Admission, Claimed, CrawlChange, Disk, Engine, ErrorKind, Page, Query, Recovered, Scan, Settled,
+    Settlement, Stats, Steer, Steered, Store, StoreError, UrlState, Want,
 };
 
 use commit::{Commit, Failure};
@@ -507,6 +507,22 @@ impl DiskStore {
 }
 
 impl Shared {
+    /// What the store takes of the disk; None if it cannot be seen.
+    fn disk(&self) -> Option<Disk> {
+        let mut disk = Disk { needed_bytes: self.texts.ledger().alive_bytes(), ..Disk::default() };
+        for name in self.files.list().ok()? {
+            // What was removed since it was listed takes nothing.
+            let bytes = self.files.bytes(&name).unwrap_or(0);
+            if segment::Segment::number_of(&name).is_some() {
+                disk.segments += 1;
+                disk.log_bytes += bytes;
+            } else if snapshot::number_of(&name).is_some() {
+                disk.snapshot_bytes += bytes;
+            }
+        }
+        Some(disk)
+    }
+
     /// Writes a record for which room was made, and says its number.
     fn append(&self, inner: &mut Inner, draft: &mut Draft, answers: u64) -> Result<u64, Failure> {
         let appended = inner.log.append(draft, self.commit.durable(), answers);
@@ -662,7 +678,8 @@ impl Store for DiskStore {
     async fn stats(&self, crawl: &str, now: Timestamp) -> Result<Stats, StoreError> {
         let stats = self.ask(("count", Reads::Needed), (crawl, now), |engine| engine.count(crawl)).await?;
         let recovered = self.recovered.get(crawl).copied().unwrap_or(self.opened);
-        Ok(Stats { durability: Some(self.durability.to_string()), recovered: Some(recovered), ..stats })
+        let (durability, disk) = (Some(self.durability.to_string()), self.shared.disk());
+        Ok(Stats { durability, recovered: Some(recovered), disk, ..stats })
     }
 
     async fn flush(&self) -> Result<(), StoreError> {

@@ -116,7 +116,7 @@ pub(crate) fn scan(
     Ok(scanned)
 }
 
-/// The number of the store, as the first segment says that has a header.
+/// The number of the store, as the first segment says that has a header, or else the first snapshot.
 fn store_of(files: &dyn Files, numbers: &[u64]) -> io::Result<Option<u128>> {
     for number in numbers {
         let header = files.open(&Segment::name(*number))?.read_at(0, HEADER as usize)?;
@@ -124,7 +124,9 @@ fn store_of(files: &dyn Files, numbers: &[u64]) -> io::Result<Option<u128>> {
             return Ok(Some(segment.store));
         }
     }
-    Ok(None)
+    let names = files.list()?;
+    let snapshots = names.iter().filter(|name| snapshot::number_of(name).is_some());
+    Ok(snapshots.filter_map(|name| snapshot::read_header(files, name).ok()).map(|header| header.store).next())
 }
 
 /// A segment that was only begun, or made ahead of time: it has no header yet, and nothing else.

@@ -136,7 +136,7 @@ pub(crate) struct Snapshot {
 
 /// What a snapshot says of itself.
 pub(crate) struct Header {
-    store: u128,
+    pub(crate) store: u128,
     pub(crate) position: Position,
     /// None in a format that had none.
     pub(crate) ledger: Option<Ledger>,

@@ -12,8 +12,8 @@ use super::output::Output;
 
 /// Count what is in a crawl
 ///
-/// URLs and queues by state, what was fetched and spent, what was found when the store was opened, and what its memory goes to, in
-/// bytes. Cheap at any size.
+/// URLs and queues by state, what was fetched and spent, what was found when the store was opened, what its memory goes to and what it
+/// takes of the disk, in bytes. Cheap at any size.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -72,6 +72,15 @@ impl ShowStats {
                     "rare": bytes.rare,
                     "texts": bytes.texts,
                     "queues": bytes.queues,
+                }))),
+            ),
+            (
+                "disk",
+                json!(stats.disk.map(|disk| json!({
+                    "segments": disk.segments,
+                    "log_bytes": disk.log_bytes,
+                    "needed_bytes": disk.needed_bytes,
+                    "snapshot_bytes": disk.snapshot_bytes,
                 }))),
             ),
         ]);

@@ -1,7 +1,7 @@
 //! The counts of a crawl as a message.
 
 use prost::Message;
-use trapline_frontier::{Memory, Recovered, Stats};
+use trapline_frontier::{Disk, Memory, Recovered, Stats};
 
 use super::{Span, Unreadable, read_span};
 
@@ -29,6 +29,34 @@ pub(crate) struct StatsMessage {
     recovered: Option<RecoveredMessage>,
     #[prost(message, optional, tag = "11")]
     memory: Option<MemoryMessage>,
+    #[prost(message, optional, tag = "12")]
+    disk: Option<DiskMessage>,
+}
+
+#[derive(Clone, Copy, PartialEq, Message)]
+struct DiskMessage {
+    #[prost(uint64, tag = "1")]
+    segments: u64,
+    #[prost(uint64, tag = "2")]
+    log_bytes: u64,
+    #[prost(uint64, tag = "3")]
+    needed_bytes: u64,
+    #[prost(uint64, tag = "4")]
+    snapshot_bytes: u64,
+}
+
+impl From<Disk> for DiskMessage {
+    fn from(disk: Disk) -> Self {
+        let Disk { segments, log_bytes, needed_bytes, snapshot_bytes } = disk;
+        Self { segments, log_bytes, needed_bytes, snapshot_bytes }
+    }
+}
+
+impl From<DiskMessage> for Disk {
+    fn from(message: DiskMessage) -> Self {
+        let DiskMessage { segments, log_bytes, needed_bytes, snapshot_bytes } = message;
+        Self { segments, log_bytes, needed_bytes, snapshot_bytes }
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Message)]
@@ -83,6 +111,7 @@ impl From<&Stats> for StatsMessage {
             durability,
             recovered,
             memory,
+            disk,
         } = stats;
         Self {
             queues: queues.to_vec(),
@@ -96,6 +125,7 @@ impl From<&Stats> for StatsMessage {
             durability: durability.clone(),
             recovered: recovered.map(RecoveredMessage::from),
             memory: memory.map(MemoryMessage::from),
+            disk: disk.map(DiskMessage::from),
         }
     }
 }
@@ -115,6 +145,7 @@ impl StatsMessage {
             durability: self.durability,
             recovered: self.recovered.map(RecoveredMessage::read).transpose()?,
             memory: self.memory.map(MemoryMessage::read),
+            disk: self.disk.map(Disk::from),
         })
     }
 }
@@ -217,11 +248,13 @@ mod tests {
                 took: Duration::from_nanos(7),
             }),
             memory: Some(Memory { seen: 1, records: 2, pending: 3, rare: 4, texts: 5, queues: 6 }),
+            disk: Some(Disk { segments: 1, log_bytes: 2, needed_bytes: 3, snapshot_bytes: 4 }),
         };
         let zeros = Stats {
             durability: Some(String::new()),
             recovered: Some(Recovered::default()),
             memory: Some(Memory::default()),
+            disk: Some(Disk::default()),
             ..Stats::default()
         };
         for stats in [Stats::default(), zeros, full] {
