@@ -165,10 +165,26 @@ impl Engine {
         let places = batch.iter().filter_map(|settlement| {
             let Outcome::Done { visit, next } = &settlement.outcome else { return None };
             let entry = crawl.leases.get(settlement.lease.0)?.entry;
-            let leaves = *visit != Visit::default() || next.is_some();
+            let leaves = *visit != Visit::default() || next.is_some() || crawl.urls.page_bytes(entry) > 0;
             if leaves { Some(crawl.urls[entry].request.get()) } else { crawl.urls.page_place(entry) }
         });
         places.collect()
+    }
+
+    /// Where the library has what is known of pages whose URLs these candidates state anew: they will keep it.
+    pub fn places_of_restated<'a>(
+        &self,
+        crawl: &str,
+        batch: impl Iterator<Item = &'a Candidate>,
+    ) -> Vec<u64> {
+        let Some(crawl) = self.crawls.get(crawl).filter(|_| self.library.is_some()) else {
+            return Vec::new();
+        };
+        let stated = batch.filter(|candidate| candidate.statement.is_some());
+        let entries = stated.flat_map(|candidate| {
+            std::iter::successors(crawl.urls.newest(candidate.identity), |id| crawl.urls.older(*id))
+        });
+        entries.filter_map(|id| crawl.urls.page_place(id)).collect()
     }
 
     /// Where the library has what it keeps for anybody, of URLs that are gone but not swept yet as well.

@@ -140,6 +140,10 @@ fn copy_files(from: &Path, to: &Path, copier: Copier) -> io::Result<()> {
     // A header alone may not be on disk yet. If the power goes, the segment before it goes on, which must then not be the
     // copy's too.
     let full = if has_record(from, newest)? { newest } else { newest.saturating_sub(1) };
+    // First the snapshots, which are removed soonest. Without any, a log that does not begin at the beginning is worth nothing.
+    names.sort_unstable_by_key(|name| snapshot::number_of(name).is_none());
+    let had_snapshots = names.iter().any(|name| snapshot::number_of(name).is_some());
+    let mut snapshots = 0;
     for name in names {
         let (source, copy) = (from.join(&name), to.join(&name));
         match (Segment::number_of(&name), snapshot::number_of(&name)) {
@@ -149,13 +153,16 @@ fn copy_files(from: &Path, to: &Path, copier: Copier) -> io::Result<()> {
             // One that is just being removed is not needed.
             (None, Some(_)) => match copier(&source, &copy) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                linked => linked?,
+                linked => {
+                    linked?;
+                    snapshots += 1;
+                }
             },
             // Segments made ahead of time, and what is not the store's.
             _ => {}
         }
     }
-    Ok(())
+    if had_snapshots && snapshots == 0 { Err(io::ErrorKind::NotFound.into()) } else { Ok(()) }
 }
 
 /// Whether a segment has a record, before which its header came to disk.

@@ -116,8 +116,8 @@ impl Shared {
                 // The snapshot first, then it goes on.
                 self.bell.ring();
             }
-            // If it fails, there is no room, or nothing is promised any more: another time.
-            if is_wanted_elsewhere || rewritten.is_err() {
+            // If it fails, there is no room, or something cannot be read, or nothing is promised any more: another time.
+            if is_wanted_elsewhere || !rewritten.is_ok_and(|rewritten| rewritten.segments > 0) {
                 return;
             }
         }

@@ -69,9 +69,14 @@ impl Ledger {
         alive.filter(|(_, alive)| *alive > 0).collect()
     }
 
-    /// Nothing is known any more of segments that are gone.
+    /// Nothing is known any more of a segment that is gone.
     pub(crate) fn forget(&mut self, segment: u64) {
         self.accounts.remove(&segment);
+    }
+
+    /// The same of all but these, which are sorted.
+    pub(crate) fn keep(&mut self, segments: &[u64]) {
+        self.accounts.retain(|segment, _| segments.binary_search(segment).is_ok());
     }
 
     /// A ledger of texts of which is known only where they are: as if nothing else had ever been there.

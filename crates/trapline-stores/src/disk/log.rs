@@ -274,7 +274,7 @@ impl Log {
 }
 
 /// How much of a segment of this size is kept for settlements: on a full disk there will be no other.
-fn reserve(size: u64) -> u64 {
+pub(crate) fn reserve(size: u64) -> u64 {
     (size / 64).max(64 << 10).min(size / 4)
 }
 

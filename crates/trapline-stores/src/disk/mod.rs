@@ -56,7 +56,7 @@ use keeper::Bell;
 use log::{Ahead, Log, NoRoom, Sizes, Urgency};
 use message::logged::{self, Which};
 use record::Draft;
-use texts::Texts;
+use texts::{Texts, Unread};
 use trouble::{no_room, stopped, unreadable, unsure};
 
 use crate::planted::Planted;
@@ -430,12 +430,23 @@ impl DiskStore {
         }
     }
 
-    /// Reads the requests that a batch of settlements will put into the log once more, beside what is known of their pages by
-    /// then. Nobody waits for these reads but the one who settles.
-    fn read_ahead(&self, crawl: &str, batch: &[Settlement]) -> Result<BTreeMap<u64, Vec<u8>>, StoreError> {
-        let places = self.shared.inner("settle")?.engine.places_of_visits(crawl, batch);
-        let read = self.shared.texts.read_ahead(&places);
-        read.map_err(|unread| unreadable("settle", unread.failure()))
+    /// Reads what a verb will need of the log, so that nobody waits for these reads but the one who calls it, and nothing is
+    /// done if they fail.
+    fn read_ahead(
+        &self,
+        attempted: &str,
+        places: impl Fn(&Engine) -> Vec<u64>,
+    ) -> Result<BTreeMap<u64, Vec<u8>>, StoreError> {
+        let read = || {
+            let places = places(&self.shared.inner(attempted)?.engine);
+            Ok::<_, StoreError>(self.shared.texts.read_ahead(&places))
+        };
+        // What was moved and removed in between is elsewhere the second time.
+        let read = match read()? {
+            Err(Unread::Failed(_)) => read()?,
+            read => read,
+        };
+        read.map_err(|unread| unreadable(attempted, unread.failure()))
     }
 
     /// There is no room for a record. If that is for good, nothing is promised any more.
@@ -584,7 +595,13 @@ impl Store for DiskStore {
         now: Timestamp,
         batch: &[Candidate],
     ) -> Result<Vec<Admission>, StoreError> {
+        let ahead = if batch.iter().any(|candidate| candidate.statement.is_some()) {
+            self.read_ahead("admit", |engine| engine.places_of_restated(crawl, batch.iter()))?
+        } else {
+            BTreeMap::new()
+        };
         let verb = |engine: &mut Engine| {
+            self.shared.texts.put_at_hand(ahead);
             let which = which(engine, crawl);
             Ok((engine.admit(crawl, now, batch)?, which))
         };
@@ -630,7 +647,12 @@ impl Store for DiskStore {
         now: Timestamp,
         batch: Vec<Settlement>,
     ) -> Result<Vec<Settled>, StoreError> {
-        let ahead = self.read_ahead(crawl, &batch)?;
+        let ahead = self.read_ahead("settle", |engine| {
+            let mut places = engine.places_of_visits(crawl, &batch);
+            let links = batch.iter().flat_map(|settlement| &settlement.links);
+            places.extend(engine.places_of_restated(crawl, links));
+            places
+        })?;
         let ahead_bytes = ahead.values().map(Vec::len).sum::<usize>() as u64;
         let verb = |engine: &mut Engine| {
             self.shared.texts.put_at_hand(ahead);

@@ -77,7 +77,8 @@ pub(crate) fn recover(
         }
     }
     let mut replay = match found {
-        Some(Snapshot { engine, store, position, ledger, .. }) => {
+        Some(Snapshot { engine, store, position, mut ledger, .. }) => {
+            ledger.keep(&numbers);
             texts.set_ledger(ledger);
             Replay {
                 files: &**files,

@@ -10,8 +10,9 @@ use std::sync::{Arc, PoisonError};
 
 use trapline_frontier::{Found, StoreError};
 
+use super::files::Files;
 use super::ledger::{Ledger, segment_of};
-use super::log::{NoRoom, Urgency};
+use super::log::{self, NoRoom, Urgency};
 use super::message::logged;
 use super::record::{self, Draft};
 use super::segment::Segment;
@@ -19,7 +20,7 @@ use super::snapshot;
 use super::text;
 use super::texts::{self, Unread};
 use super::trouble::{no_room, stopped, unsure};
-use super::{Inner, Shared};
+use super::{Inner, Phase, Shared};
 
 const ATTEMPTED: &str = "rewrite segments";
 
@@ -29,6 +30,8 @@ const LOOKED_AT_ONCE: u32 = 16_384;
 const MOVED_AT_ONCE: usize = 500;
 /// And so many bytes of them, but for one text that has more.
 const MOVED_BYTES: u64 = 256 << 10;
+/// So many bytes the record takes for each of them beside the text.
+const MOVED_BESIDE: u64 = 12;
 /// So many bytes are moved before it is considered anew which segments are worth it.
 const PASS_BYTES: u64 = 256 << 20;
 
@@ -100,7 +103,10 @@ impl Shared {
             .filter(|number| !stuck.contains(number))
             .filter_map(|number| {
                 let bytes = self.files.bytes(&Segment::name(number)).ok()?;
-                Some((number, bytes, ledger.account(number).alive_bytes()))
+                let account = ledger.account(number);
+                // As much as moving it takes; and what the end of a segment is kept for, the next one has as well.
+                let alive = account.alive_bytes() + MOVED_BESIDE * account.alive;
+                Some((number, bytes.saturating_sub(log::reserve(bytes)), alive))
             })
             .filter(|(_, bytes, alive)| *bytes > 0 && *alive > 0)
             .collect();
@@ -145,24 +151,28 @@ impl Shared {
                 drop(inner);
                 from = next;
                 for some in found.chunks(MOVED_AT_ONCE) {
-                    self.relocate(&crawl, some, &mut rewritten)?;
-                    if !pause() {
+                    if !self.relocate(&crawl, some, &mut rewritten, &mut pause)? {
                         return Ok(rewritten);
                     }
+                }
+                if found.is_empty() && !pause() {
+                    return Ok(rewritten);
                 }
             }
         }
         let ledger = self.texts.ledger();
-        let (emptied, stuck): (Vec<u64>, Vec<u64>) =
-            unfit.iter().partition(|number| ledger.account(**number).alive == 0);
-        rewritten.segments = emptied.len() as u64;
-        // Nothing can be gained by trying again.
-        self.stuck.lock().unwrap_or_else(PoisonError::into_inner).extend(stuck);
+        rewritten.segments = unfit.iter().filter(|number| ledger.account(**number).alive == 0).count() as u64;
         Ok(rewritten)
     }
 
-    /// Moves some entries of a crawl.
-    fn relocate(&self, crawl: &str, found: &[Found], rewritten: &mut Rewritten) -> Result<(), StoreError> {
+    /// Moves some entries of a crawl; answers whether to go on.
+    fn relocate(
+        &self,
+        crawl: &str,
+        found: &[Found],
+        rewritten: &mut Rewritten,
+        pause: &mut impl FnMut() -> bool,
+    ) -> Result<bool, StoreError> {
         // Nobody waits for these reads.
         let mut at_hand = BTreeMap::new();
         let mut entries = Vec::new();
@@ -174,8 +184,14 @@ impl Shared {
                     at_hand.insert(found.place, text);
                     entries.push((found.entry, found.place));
                 }
-                // What cannot be read stays where it is, for `verify` to tell of.
-                Err(Unread::Damaged(_) | Unread::Failed(_)) => rewritten.unreadable += 1,
+                // What cannot be read stays where it is, for `verify` to tell of; another time it may be.
+                Err(unread) => {
+                    rewritten.unreadable += 1;
+                    if let Unread::Damaged(_) = unread {
+                        let mut stuck = self.stuck.lock().unwrap_or_else(PoisonError::into_inner);
+                        stuck.insert(segment_of(found.place));
+                    }
+                }
             }
             if bytes >= MOVED_BYTES {
                 let step = self.relocate_read(
@@ -186,12 +202,15 @@ impl Shared {
                 )?;
                 rewritten.add(&step);
                 bytes = 0;
+                if !pause() {
+                    return Ok(false);
+                }
             }
         }
         if !entries.is_empty() {
             rewritten.add(&self.relocate_read(crawl, entries, at_hand, bytes)?);
         }
-        Ok(())
+        Ok(pause())
     }
 
     fn relocate_read(
@@ -248,7 +267,12 @@ impl Shared {
     pub(super) fn remove_dead_segments(&self, oldest: u64) {
         let Ok(header) = snapshot::read_header(&*self.files, &snapshot::name(oldest)) else { return };
         let Some(ledger) = header.ledger else { return };
-        for number in dead(&*self.files, &ledger, header.position.segment) {
+        let mut dead = dead(&*self.files, &ledger, header.position.segment);
+        // The ledger is trusted, and looked after all the same: what is gone cannot be had back.
+        if dead.is_empty() || !self.spare_needed(&mut dead) {
+            return;
+        }
+        for number in dead {
             // One that stays does no harm, and goes another time.
             if self.files.remove(&Segment::name(number)).is_ok() {
                 self.texts.forget(number);
@@ -257,8 +281,34 @@ impl Shared {
     }
 }
 
+impl Shared {
+    /// Leaves out the segments in which the engine has something. False if the store was closed meanwhile.
+    fn spare_needed(&self, segments: &mut BTreeSet<u64>) -> bool {
+        let Ok(inner) = self.inner.lock() else { return false };
+        let crawls: Vec<Arc<str>> = inner.engine.crawls().map(|(name, _)| Arc::clone(name)).collect();
+        drop(inner);
+        for crawl in crawls {
+            let mut from = Some(0);
+            while let Some(slot) = from {
+                let Ok(inner) = self.inner.lock() else { return false };
+                if inner.phase == Phase::Abandoned {
+                    return false;
+                }
+                let is_wanted = |place| segments.contains(&segment_of(place));
+                let (found, next) = inner.engine.find_places(&crawl, slot, LOOKED_AT_ONCE, is_wanted);
+                drop(inner);
+                for found in found {
+                    segments.remove(&segment_of(found.place));
+                }
+                from = next;
+            }
+        }
+        true
+    }
+}
+
 /// The segments before one from which nothing is needed, by a ledger.
-fn dead(files: &dyn super::files::Files, ledger: &Ledger, before: u64) -> Vec<u64> {
+fn dead(files: &dyn Files, ledger: &Ledger, before: u64) -> BTreeSet<u64> {
     let names = files.list().unwrap_or_default();
     let numbers = names.iter().filter_map(|name| Segment::number_of(name));
     numbers.filter(|number| *number < before && ledger.account(*number).alive == 0).collect()

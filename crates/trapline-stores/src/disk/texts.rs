@@ -236,7 +236,8 @@ impl Texts {
     /// What stands at a place, in the record under way or in the log.
     fn text(&self, place: u64) -> Result<Text, Unread> {
         let present = self.present();
-        if let Some(text) = present.text(place).and_then(|bytes| text::parse(bytes).ok()) {
+        let here = present.at_hand.get(&place).map(Vec::as_slice).or_else(|| present.text(place));
+        if let Some(text) = here.and_then(|bytes| text::parse(bytes).ok()) {
             return Ok(text.0);
         }
         drop(present);
@@ -281,6 +282,12 @@ impl Present {
         replayed.next += text.all();
         self.count(text.all());
         Some(place)
+    }
+
+    /// While a record is replayed, the page record that will be put next.
+    fn next_page(&self) -> Option<PageRecord> {
+        let replayed = self.replayed.filter(|replayed| replayed.pages == Pages::There)?;
+        text::parse(self.bytes.get(replayed.next..)?).ok()?.0.page
     }
 
     /// While a record is replayed, the lengths of the next text.
@@ -414,6 +421,10 @@ impl Library for Texts {
     }
 
     fn page(&self, place: u64) -> Option<Arc<PageRecord>> {
+        // What a visit made of it when it was done is there already, and nothing else depends on what was known before.
+        if let Some(page) = self.present().next_page() {
+            return Some(Arc::new(page));
+        }
         match self.text(place) {
             Ok(text) => text.page.map(Arc::new),
             Err(unread) => {

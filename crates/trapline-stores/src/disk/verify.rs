@@ -21,7 +21,7 @@ use super::texts::{self, Texts};
 /// What was found in a store's folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Verified {
-    /// How many files the log has.
+    /// The number of the newest file of the log.
     pub segments: u64,
     /// How many records were read, and their bytes.
     pub records: u64,
@@ -68,6 +68,30 @@ pub(crate) fn folder_of(path: &Path, attempted: &str) -> Result<Arc<dyn Files>, 
 /// # Errors
 /// As [`verify`].
 pub fn verify_on(files: &Arc<dyn Files>, progress: Progress<'_>) -> Result<Verified, StoreError> {
+    for _ in 0..ATTEMPTS {
+        let before = files.list().unwrap_or_default();
+        let verified = verify_once(files, progress);
+        if verified.as_ref().is_ok_and(|verified| verified.damages.is_empty()) {
+            return verified;
+        }
+        // Who owns the store removes what is not needed any more. What was found may be nothing but that.
+        let after = files.list().unwrap_or_default();
+        if before.iter().all(|name| after.contains(name)) {
+            return verified;
+        }
+    }
+    let message = format!(
+        "disk store: cannot verify {}: it is in use, and files were removed while they were read, {ATTEMPTS} times: make a \
+         checkpoint, and verify that",
+        files.describe("")
+    );
+    Err(StoreError::new(ErrorKind::Unavailable, message))
+}
+
+/// So often it is begun anew if files were removed meanwhile.
+const ATTEMPTS: u32 = 3;
+
+fn verify_once(files: &Arc<dyn Files>, progress: Progress<'_>) -> Result<Verified, StoreError> {
     let cannot = |error: io::Error| {
         let message = format!("disk store: cannot verify {}: {error}", files.describe(""));
         StoreError::new(ErrorKind::Unavailable, message)

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use trapline_core::{Request, Timestamp};
+use trapline_core::{Request, Statement, Timestamp};
 use trapline_frontier::{
     ErrorKind, Frontier, Lease, Outcome, PageRecord, Query, Rows, Scan, Settlement, Visit, Want,
 };
@@ -112,15 +112,90 @@ fn a_request_that_cannot_be_read_when_it_is_settled_is_told_and_nothing_is_done(
     let (store, crawl) = open(&files);
     admit(&crawl, 2);
     let leases = claim(&crawl, at(1), 2);
-    files.set_read_fault(Some((1, false)));
+    files.set_read_fault(Some((1, true)));
     let outcome = Outcome::Done { visit: visit(1), next: None };
     let settlement = Settlement::new(leases[0].id, outcome);
     let error = pollster::block_on(crawl.settle(at(1), vec![settlement])).expect_err("it cannot be read");
     assert_eq!(error.kind(), ErrorKind::Corrupt);
     assert!(error.to_string().starts_with("disk store: cannot settle: reading simulated/"), "{error}");
+    files.set_read_fault(None);
     // The store goes on, and so does the lease.
     settle(&crawl, at(1), &leases, &visit(1), None);
     store.abandon();
     let (_, crawl) = open(&files);
     assert!(pages(&crawl, at(2)).iter().all(|(_, page)| page.as_ref().unwrap().visits == 1));
+}
+
+/// States all URLs anew, to be visited at once. What is known of their pages stays.
+fn restate(crawl: &Frontier, now: Timestamp, urls: u32) -> Result<(), trapline_frontier::StoreError> {
+    let stated = |number: u32| {
+        let mut request = Request::get(format!("http://{number}.example/a/page/{number}"));
+        request.opaque = vec![7; 2000];
+        let mut candidate = crawl.prepare(request).expect("a URL");
+        candidate.statement = Some(Statement::Next(now));
+        candidate
+    };
+    let batch: Vec<_> = (0..urls).map(stated).collect();
+    pollster::block_on(crawl.admit_candidates(now, &batch)).map(drop)
+}
+
+/// How much a visit puts into the log is known before, also where the visit itself says nothing.
+#[test]
+fn pages_that_were_stated_anew_are_visited_again_wherever_the_segment_ends() {
+    let files = SimFiles::default();
+    let (store, crawl) = open(&files);
+    admit(&crawl, 12);
+    for round in 1..30_u32 {
+        let now = Timestamp::from_millis(u64::from(round) * 100_000);
+        let leases = claim(&crawl, now, 12);
+        assert_eq!(leases.len(), 12);
+        let said = if round == 1 { visit(1) } else { Visit::default() };
+        settle(&crawl, now, &leases, &said, None);
+        restate(&crawl, now, 12).expect("it is stated");
+    }
+    let expected = pages(&crawl, Timestamp::from_millis(3_000_000));
+    assert!(expected.iter().all(|(_, page)| page.as_ref().unwrap().visits == 29), "{expected:?}");
+    store.abandon();
+    assert_eq!(pages(&open(&files).1, Timestamp::from_millis(3_000_000)), expected);
+}
+
+/// A page that cannot be read costs the batch that states its URL anew, and nobody else.
+#[test]
+fn a_page_that_cannot_be_read_when_it_is_stated_anew_stops_nothing() {
+    let files = SimFiles::default();
+    let (_store, crawl) = open(&files);
+    admit(&crawl, 3);
+    settle(&crawl, at(1), &claim(&crawl, at(1), 3), &visit(1), None);
+    files.set_read_fault(Some((1, true)));
+    let error = restate(&crawl, at(2), 3).expect_err("it cannot be read");
+    assert!(error.to_string().starts_with("disk store: cannot admit: reading simulated/"), "{error}");
+    files.set_read_fault(None);
+    restate(&crawl, at(2), 3).expect("it goes on");
+    assert_eq!(claim(&crawl, at(2), 3).len(), 3);
+}
+
+/// Replaying a visit does not need what was known of the page before it.
+#[test]
+fn opening_does_not_read_what_is_known_no_more() {
+    let files = SimFiles::default();
+    let (store, crawl) = open(&files);
+    admit(&crawl, 10);
+    let now = Timestamp::from_millis;
+    settle(&crawl, now(1000), &claim(&crawl, now(1000), 10), &visit(1), Some(now(2000)));
+    let mut filling = Request::get("http://filling.example/");
+    for number in 0..2 {
+        filling.url = format!("http://filling.example/{number}");
+        filling.opaque = vec![7; 60_000];
+        pollster::block_on(crawl.admit(now(1000), [filling.clone()])).expect("it is admitted");
+    }
+    store.snapshot().expect("it is taken");
+    let want = Want { keys: Some((0..10).map(|host| format!("{host}.example")).collect()), ..Want::urls(10) };
+    let leases = pollster::block_on(crawl.claim(now(3000), want)).expect("it is claimed").leases;
+    assert_eq!(leases.len(), 10);
+    settle(&crawl, now(3000), &leases, &visit(2), None);
+    let expected = pages(&crawl, now(3000));
+    store.abandon();
+    // Of the first visits nothing is left that could be read.
+    files.change("0000000001.segment", |bytes| bytes[200..].fill(0xff));
+    assert_eq!(pages(&open(&files).1, now(3000)), expected);
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use trapline_core::{Request, Timestamp};
 use trapline_frontier::{
-    CrawlChange, Frontier, Outcome, Query, Rows, Scan, Settlement, StoreError, Visit, Want,
+    CrawlChange, Frontier, NoteWrite, Outcome, Query, Rows, Scan, Settlement, StoreError, Visit, Want,
 };
 use trapline_stores::disk::files::Files;
 use trapline_stores::disk::{Rewrite, Rewritten, verify, verify_on};
@@ -233,4 +233,25 @@ fn a_store_that_is_used_stays_small() {
     let store = Arc::new(DiskStore::open(folder.path(), &options).expect("it opens"));
     let crawl = pollster::block_on(frontier(store as _)).expect("the crawl opens");
     assert_eq!(urls(&crawl, at(15_000)), expected);
+}
+
+/// What was just rewritten is not rewritten again, however short its texts are.
+#[test]
+fn rewriting_comes_to_an_end() {
+    let files = SimFiles::default();
+    let (store, crawl) = open(&files);
+    let page = |number: u32| Request::get(format!("http://{number}.ab/"));
+    for begin in (0..12_000).step_by(50) {
+        let batch = (begin..begin + 50).map(page);
+        pollster::block_on(crawl.admit(at(0), batch)).expect("it is admitted");
+    }
+    visit_half(&crawl);
+    let mut moved = Vec::new();
+    for round in 0..8 {
+        let note = NoteWrite { key: format!("{round}"), value: Some(vec![7; 40_000]), expires: None };
+        pollster::block_on(crawl.steer_crawl(at(2), CrawlChange::Note(note))).expect("it is noted");
+        store.snapshot().expect("it is taken");
+        moved.push(store.rewrite(Rewrite::Unfit).expect("it is rewritten").urls);
+    }
+    assert_eq!(moved[4..], [0; 4], "{moved:?}");
 }
