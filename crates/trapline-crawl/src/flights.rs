@@ -44,6 +44,7 @@ pub(crate) struct Flights {
 }
 
 struct Flight {
+    key: Arc<str>,
     request: Arc<Request>,
     deadline: Timestamp,
     abort: AbortHandle,
@@ -65,7 +66,8 @@ impl Flights {
 
     /// Begins a visit.
     pub(crate) fn start(&mut self, lease: Lease, now: Timestamp) {
-        let (id, deadline, request) = (lease.id, lease.deadline, Arc::clone(&lease.request));
+        let (id, deadline) = (lease.id, lease.deadline);
+        let (key, request) = (Arc::clone(&lease.key), Arc::clone(&lease.request));
         let (abort, registration) = AbortHandle::new_pair();
         let (chains, world, land) = (Arc::clone(&self.chains), Arc::clone(&self.world), self.land.clone());
         let flight = async move {
@@ -73,7 +75,7 @@ impl Flights {
             // The crawl may have ended; then the lease expires by itself.
             let _ = land.send(landed);
         };
-        self.under_way.insert(id, Flight { request, deadline, abort });
+        self.under_way.insert(id, Flight { key, request, deadline, abort });
         self.world.spawn(Abortable::new(flight, registration).map(|_| ()).boxed());
     }
 
@@ -115,12 +117,12 @@ impl Flights {
         }
     }
 
-    /// Aborts them all. Answers what was being fetched under which lease.
-    pub(crate) fn abort_all(&mut self) -> Vec<(LeaseId, Arc<Request>)> {
+    /// Aborts them all. Answers what was being fetched under which lease, and from which queue.
+    pub(crate) fn abort_all(&mut self) -> Vec<(LeaseId, Arc<str>, Arc<Request>)> {
         let all = std::mem::take(&mut self.under_way).into_iter();
         let aborted = all.map(|(id, flight)| {
             flight.abort.abort();
-            (id, flight.request)
+            (id, flight.key, flight.request)
         });
         aborted.collect()
     }

@@ -73,9 +73,9 @@ impl Crawl {
         let (options, robots) = (self.options.clone(), self.robots.clone());
         self.patiently("give back", async |frontier, now| {
             let mut batch = Vec::with_capacity(aborted.len());
-            for (id, request) in &aborted {
+            for (id, key, request) in &aborted {
                 // Their hosts were asked, if in vain: who comes next leaves them alone for a while.
-                let delay = options.wait_after(robots.as_deref(), now, request).await;
+                let delay = options.wait_after(frontier, robots.as_deref(), now, (key, request)).await;
                 batch.push(Settlement { delay: Some(delay), ..Settlement::new(*id, Outcome::Release) });
             }
             frontier.settle(now, batch).await

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use trapline_core::{Request, Timestamp, parse_url};
+use trapline_frontier::Frontier;
 
 use crate::candidate::{LimitOptions, Patterns, QueueOptions, ScopeKind, ScopeRule, TrapOptions};
 use crate::disposition::{PaceOptions, RetryOptions};
@@ -97,17 +98,21 @@ impl CrawlOptions {
     /// How long a host is left alone that may have been asked for something, where nobody can tell any more what came of it.
     pub async fn wait_after(
         &self,
+        frontier: &Frontier,
         robots: Option<&dyn Robots>,
         now: Timestamp,
-        request: &Request,
+        (key, request): (&str, &Request),
     ) -> Duration {
-        let Ok(url) = parse_url(&request.url, None) else { return self.pace.delay };
+        // What an operator has set while it ran only the frontier knows.
+        let queue = frontier.queue(now, key).await.ok().flatten();
+        let set = queue.map_or(Duration::ZERO, |queue| queue.delay);
+        let Ok(url) = parse_url(&request.url, None) else { return self.pace.delay.max(set) };
         let own = self.queue.of(url.host_str().unwrap_or_default()).and_then(|terms| terms.delay);
         let word = match robots {
             Some(robots) => robots.known(now, &url).await,
             None => None,
         };
-        own.unwrap_or(self.pace.delay).max(self.pace.asked_by(word.as_ref()))
+        own.unwrap_or(self.pace.delay).max(set).max(self.pace.asked_by(word.as_ref()))
     }
 }
 

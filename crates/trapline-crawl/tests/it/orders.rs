@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use trapline_core::Terms;
 use trapline_crawl::CrawlEnd;
 use trapline_crawl::candidate::{HostTerms, Prospect};
-use trapline_frontier::{Admission, CrawlChange, CrawlState, UrlState};
+use trapline_frontier::{Admission, CrawlChange, CrawlState, QueueChange, UrlState};
 
 use crate::sites::{RobotsTxt, Sites, page};
 
@@ -87,6 +88,22 @@ fn after_an_abort_hosts_are_left_alone_as_their_robots_txt_or_the_operator_says(
         seen.began.since(stopped)
     };
     assert_eq!((first("a.test"), first("b.test")), (SECONDS(7), SECONDS(5)));
+}
+
+#[test]
+fn after_an_abort_hosts_are_left_alone_as_somebody_has_set_while_it_ran() {
+    let sites = slow();
+    let watch = sites.clone();
+    sites.crawl_while(&SEEDS, |handle, frontier| async move {
+        watch.sleep(SECONDS(8)).await;
+        let terms = Terms { delay: Some(SECONDS(20)), ..Terms::default() };
+        frontier.steer_queue(watch.world.now(), "a.test", QueueChange::Terms(terms)).await.unwrap();
+        handle.abort().await;
+    });
+    let (stopped, before) = (sites.world.now(), sites.seen().len());
+    sites.crawl(&[]);
+    let again = sites.seen().into_iter().skip(before).find(|seen| seen.url.contains("a.test")).unwrap();
+    assert_eq!(again.began.since(stopped), SECONDS(20));
 }
 
 #[test]

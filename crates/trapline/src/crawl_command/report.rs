@@ -80,7 +80,9 @@ impl Report {
         self.pages += u64::from(done);
         self.retries += u64::from(text(line, "outcome") == "retry");
         if let Some(status) = line["status"].as_u64() {
-            self.good += u64::from(done && is_good(status));
+            // A sitemap is found, not a page.
+            let is_sitemap = text(line, "hops").ends_with('P');
+            self.good += u64::from(done && is_good(status) && !is_sitemap);
             count(&mut self.statuses, &status.to_string());
         }
         if let Some(error) = line["error"].as_str() {

@@ -52,7 +52,7 @@ pub(super) async fn expire_leases(
         }
         let mut batch = Vec::with_capacity(leases.len());
         for lease in leases {
-            let delay = options.wait_after(robots, now, &lease.request).await;
+            let delay = options.wait_after(frontier, robots, now, (&lease.key, &lease.request)).await;
             let outcome = Outcome::Renew { lease: Duration::ZERO };
             batch.push(Settlement { delay: Some(delay), ..Settlement::new(lease.id, outcome) });
         }

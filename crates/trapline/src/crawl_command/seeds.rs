@@ -12,7 +12,12 @@ const BATCH: usize = 1000;
 const LINE_BYTES_MAX: usize = 65_536;
 
 /// Reads one seed. A missing scheme is `http`: servers that want another say so, and are believed.
+///
+/// A URL may have a host of which nobody could ever know an address. Such a line is rather a mistake.
 pub(super) fn read(text: &str) -> Result<Prospect, String> {
+    if text.starts_with('/') && !text.starts_with("//") || text.starts_with('.') {
+        return Err("this is a path and no URL; write it like https://example.org/".to_owned());
+    }
     let has_scheme = text.split_once("://").is_some_and(|(scheme, _)| {
         !scheme.is_empty()
             && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
@@ -30,7 +35,23 @@ pub(super) fn read(text: &str) -> Result<Prospect, String> {
     if !matches!(url.scheme(), "http" | "https") {
         return Err(format!("`{}:` is not fetched; write an http or https URL", url.scheme()));
     }
+    let host = url.host_str().unwrap_or_default();
+    if !is_host(host) || url.port() == Some(0) {
+        return Err(format!(
+            "there can be no server at `{host}{}`; write it like https://example.org/",
+            url.port().map_or_else(String::new, |port| format!(":{port}"))
+        ));
+    }
     Prospect::seed(url.as_str()).ok_or_else(|| "this is no URL".to_owned())
+}
+
+/// Whether a host may have an address: an address itself, or a name of labels without odd characters.
+fn is_host(host: &str) -> bool {
+    let is_label = |label: &str| {
+        let is_usual = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+        label.bytes().all(is_usual) && label.bytes().any(|byte| byte.is_ascii_alphanumeric())
+    };
+    host.starts_with('[') || host.strip_suffix('.').unwrap_or(host).split('.').all(is_label)
 }
 
 /// What is in a line: nothing, or a seed.
@@ -127,6 +148,19 @@ mod tests {
             ("localhost:8080/x", Some("http://localhost:8080/x")),
             ("http://", None),
             ("a b", None),
+            ("http://[::1]:8080/", Some("http://[::1]:8080/")),
+            ("http://127.0.0.1/", Some("http://127.0.0.1/")),
+            ("http://a_b.example./", Some("http://a_b.example./")),
+            ("http://bücher.example/", Some("http://xn--bcher-kva.example/")),
+            ("ht!tp://bad", None),
+            ("/relative", None),
+            ("./x", None),
+            ("a,b", None),
+            ("\"http://x.example/\"", None),
+            ("http://a..b/", None),
+            ("http://-/", None),
+            ("http://*.example.org/", None),
+            ("http://example.org:0/", None),
         ] {
             let read = read(text).ok().map(|seed| seed.url.to_string());
             // What looks like a user and a password is one.
