@@ -26,7 +26,7 @@ mod store;
 pub mod suite;
 mod verbs;
 
-pub use engine::{BadImage, Engine, Found, Frame, Restore};
+pub use engine::{BadImage, Engine, Found, Frame, Restore, UnreadRequest};
 pub use frontier::{Frontier, FrontierBuilder, crawls};
 pub use library::Library;
 pub use memory::MemoryStore;
@@ -43,5 +43,6 @@ pub use settings::{AdmissionGate, Order, Pace, SettingError, Settings, nearest};
 pub use store::{Ear, ErrorKind, Store, StoreError};
 pub use verbs::{
     Admission, Answer, Claimed, CrawlChange, DeadChange, DeadLetters, Lease, LeaseId, NewCrawl, NoteWrite,
-    Outcome, PageRecord, QueueChange, Refusal, Settled, Settlement, Steer, Steered, UrlChange, Visit, Want,
+    Outcome, PageRecord, QueueChange, Refusal, Settled, Settlement, Steer, Steered, UrlChange, UrlFilter,
+    UrlsChange, Visit, Want,
 };

@@ -23,11 +23,20 @@ pub trait Library: fmt::Debug + Send + Sync {
     /// known of it before is forgotten. None leaves the page record to the engine, and the request where it is.
     fn put_page(&self, place: u64, page: &PageRecord) -> Option<u64>;
 
-    /// Puts what is there once more, and says where; it is not needed there any more.
-    fn copy(&self, place: u64) -> u64;
+    /// Puts what is there once more, with what is known of the page or without, and says where; it is not needed there any more.
+    fn copy(&self, place: u64, with_page: bool) -> u64;
 
     /// What is known of the page whose record was put there.
     fn page(&self, place: u64) -> Option<Arc<PageRecord>>;
+
+    /// The same for somebody who is about to put another one, made of this one and a visit. A library that knows already what
+    /// will be put may answer that: nothing else depends on what was known before.
+    fn last_page(&self, place: u64) -> Option<Arc<PageRecord>> {
+        self.page(place)
+    }
+
+    /// What is known of the page there is needed no more, but the request is.
+    fn free_page(&self, place: u64, page: &PageRecord);
 
     /// What was put there is needed no more.
     fn free(&self, place: u64);

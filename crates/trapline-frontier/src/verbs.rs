@@ -296,6 +296,8 @@ pub enum Steer {
     Queue(String, QueueChange),
     /// A URL.
     Url(Identity, UrlChange),
+    /// URLs by what they are like, in the background.
+    Urls(UrlFilter, UrlsChange),
     /// Dead letters.
     Dead(DeadLetters, DeadChange),
     /// The crawl itself.
@@ -330,6 +332,40 @@ pub enum UrlChange {
     Forget,
     /// Move it, if pending, to a class, behind what waits there.
     Class(u8),
+}
+
+/// Which URLs: those that fit all that is given.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct UrlFilter {
+    /// In this queue.
+    pub key: Option<String>,
+    /// Whose URL matches.
+    pub pattern: Option<Pattern>,
+}
+
+/// What can be done to many URLs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UrlsChange {
+    /// Make them unknown, whatever their state. Ends leases of them.
+    Forget,
+    /// Fetch those again that are done by the time the job comes to them, as if their next visit were due.
+    Revisit,
+    /// Forget what is known of pages that were last visited before this time. Their URLs stay known, and their visits counted.
+    ForgetPages(Timestamp),
+}
+
+impl UrlsChange {
+    /// What a job does, in words: to URLs `of` a queue or all.
+    pub fn describe(&self, of: &str, pattern: Option<&Pattern>) -> String {
+        let which = pattern.map_or_else(String::new, |pattern| format!(" that match {pattern}"));
+        match self {
+            Self::Forget => format!("forget URLs {of}{which}"),
+            Self::Revisit => format!("fetch done URLs {of}{which} again"),
+            Self::ForgetPages(before) => {
+                format!("forget pages {of}{which} last visited before {}", before.as_millis())
+            }
+        }
+    }
 }
 
 /// Which dead letters.

@@ -6,6 +6,7 @@
 
 mod address;
 mod admit;
+mod bulk;
 mod bytes;
 mod candidate;
 mod checkpoint;
@@ -103,6 +104,9 @@ enum Command {
     Leases(leases::Leases),
     Dead(dead::Dead),
     Drop(drop::DropUrls),
+    Forget(bulk::Forget),
+    Revisit(bulk::Revisit),
+    ForgetPages(bulk::ForgetPages),
     Steer(steer::SteerCommand),
     Jobs(jobs::Jobs),
     Export(export::Export),
@@ -142,6 +146,9 @@ impl FrontierCommand {
             Command::Leases(leases) => ("leases", leases.run(at, &mut out)),
             Command::Dead(dead) => ("dead", dead.run(at, &mut out)),
             Command::Drop(drop) => ("drop", drop.run(at, &mut out)),
+            Command::Forget(forget) => ("forget", forget.run(at, &mut out)),
+            Command::Revisit(revisit) => ("revisit", revisit.run(at, &mut out)),
+            Command::ForgetPages(forget) => ("forget-pages", forget.run(at, &mut out)),
             Command::Jobs(jobs) => ("jobs", jobs.run(at, &mut out)),
             Command::Export(export) => ("export", export.run(at, &mut out)),
             Command::Import(import) => ("import", import.run(at, &mut out)),

@@ -11,7 +11,7 @@ use super::crawl::Crawl;
 use super::leases::Grant;
 use super::line::{Next, Turn};
 use super::moment::Moment;
-use super::payloads::Handed;
+use super::payloads::{Handed, UnreadRequest};
 use super::queues::QueueId;
 use super::timers::Event;
 use super::urls::{EntryId, State};
@@ -27,7 +27,7 @@ pub(super) const GRANTS_MAX: usize = 1_000_000;
 pub(super) struct Granted {
     pub(super) leases: Vec<Lease>,
     /// Where their requests are, if they were not read.
-    pub(super) unread: Vec<u64>,
+    pub(super) unread: Vec<UnreadRequest>,
 }
 
 /// One claim of a crawl under way.
@@ -37,7 +37,7 @@ pub(super) struct Round<'a> {
     pub(super) urls: usize,
     pub(super) queues: Option<usize>,
     pub(super) leases: Vec<Lease>,
-    unread: Vec<u64>,
+    unread: Vec<UnreadRequest>,
     /// How much each queue has given, where a bound asks for it.
     given: BTreeMap<QueueId, usize>,
     /// Queues taken out of line for the rest of the claim: excluded, or at their bound.
@@ -239,7 +239,8 @@ impl Crawl {
         let request = match self.urls.hand(entry_id) {
             Handed::Read(request) => request,
             Handed::Unread(place) => {
-                round.unread.push(place);
+                let has_page = self.urls[entry_id].has_page();
+                round.unread.push(UnreadRequest { place, has_page });
                 unread_request()
             }
         };

@@ -11,10 +11,13 @@ use super::queues::QueueId;
 use super::urls::{EntryId, State};
 use crate::pattern::Pattern;
 use crate::report::JobReport;
-use crate::verbs::{DeadChange, Steered};
+use crate::verbs::{DeadChange, Steered, UrlsChange};
 
 /// How many slots a verb looks at on the side: some microseconds' worth.
 const STEP: u32 = 4096;
+
+/// How many where most of them have to be read. A purge reads as many as it looks at, and has to: logs lead through the steps it took.
+const READ_STEP: u32 = 1024;
 
 /// All jobs of a crawl, the oldest first.
 #[derive(Debug, Default)]
@@ -50,6 +53,15 @@ pub(super) enum Task {
     Purge { queue: Option<QueueId>, pattern: Pattern },
     /// Replays or forgets dead letters, of a queue or all.
     Dead { queue: Option<QueueId>, change: DeadChange },
+    /// Changes the URLs that match, or all, of a queue or all.
+    Urls { queue: Option<QueueId>, pattern: Option<Pattern>, change: UrlsChange },
+}
+
+impl Task {
+    /// How many slots are looked at in one step.
+    fn step(&self) -> u32 {
+        if matches!(self, Self::Urls { .. }) { READ_STEP } else { STEP }
+    }
 }
 
 impl Crawl {
@@ -106,7 +118,7 @@ impl Crawl {
 
     /// Answers whether that was the last one.
     fn step(&mut self, job: &mut Job) -> bool {
-        let end = job.total.min(job.passed.saturating_add(STEP));
+        let end = job.total.min(job.passed.saturating_add(job.task.step()));
         for slot in job.passed..end {
             job.affected += u64::from(self.work_on(&job.task, job.before, EntryId(slot)));
         }
@@ -162,7 +174,40 @@ impl Crawl {
                 }
                 false
             }
+            Task::Urls { queue, pattern, change } => {
+                let meant = queue.is_none_or(|queue| queue == entry.queue)
+                    && !(state.is_live() && self.urls.live(id).admitted() > before)
+                    && !self.is_gone(id)
+                    && pattern.as_ref().is_none_or(|pattern| pattern.matches(&self.urls.url(id)));
+                meant && self.change_url(id, *change)
+            }
         }
+    }
+
+    /// Answers whether there was anything to change. A crawl that is over visits nothing again.
+    fn change_url(&mut self, id: EntryId, change: UrlsChange) -> bool {
+        let queue = self.urls[id].queue;
+        match change {
+            UrlsChange::Forget => self.drop_entry(id),
+            UrlsChange::Revisit => {
+                if !matches!(self.urls.state(id), State::Done | State::Revisiting) || self.is_finished() {
+                    return false;
+                }
+                self.leave(id);
+                self.place_as_admitted(id, self.now);
+                self.enter(id, State::Pending);
+            }
+            UrlsChange::ForgetPages(before) => {
+                let Some(page) = self.urls.page(id).filter(|page| page.visited < before) else {
+                    return false;
+                };
+                self.urls.forget_page(id, &page);
+                // For its queue nothing is new.
+                return true;
+            }
+        }
+        self.supply(queue, None);
+        true
     }
 
     /// Stops a job where it is; answers whether there was one. Sweeping goes on: what it frees is gone already.
@@ -216,6 +261,7 @@ impl Crawl {
                 let verb = if *change == DeadChange::Replay { "replay" } else { "purge" };
                 format!("{verb} dead letters {}", of(queue))
             }
+            Task::Urls { queue, pattern, change } => change.describe(&of(queue), pattern.as_ref()),
         }
     }
 }

@@ -54,6 +54,7 @@ use crawl::Crawl;
 use urls::{EntryId, State};
 
 pub use image::{BadImage, Frame, Restore};
+pub use payloads::UnreadRequest;
 
 /// All crawls of a store: the six verbs without a lock around them, for stores that add their own.
 ///
@@ -71,7 +72,7 @@ pub struct Engine {
     /// Where requests are kept, if not here.
     library: Option<Arc<dyn Library>>,
     /// Where the requests of the latest claim are, if they were not read.
-    unread: Vec<u64>,
+    unread: Vec<UnreadRequest>,
     /// An image of it that is being taken.
     shot: Option<Box<image::Shot>>,
     planted: Planted,
@@ -124,7 +125,7 @@ impl Engine {
 
     /// Where the library has the requests of the leases that were granted last, in their order. Empty without a
     /// library.
-    pub fn take_unread(&mut self) -> Vec<u64> {
+    pub fn take_unread(&mut self) -> Vec<UnreadRequest> {
         std::mem::take(&mut self.unread)
     }
 
@@ -374,6 +375,7 @@ impl Engine {
                 return Ok(crawl.steer_queue(&key, change));
             }
             Steer::Url(identity, change) => return Ok(crawl.steer_url(identity, change)),
+            Steer::Urls(which, change) => return Ok(crawl.steer_urls(which, change)),
             Steer::Dead(which, change) => return Ok(crawl.steer_dead(which, change)),
             Steer::Crawl(change) => change,
         };

@@ -41,6 +41,15 @@ pub(super) enum Handed {
     Unread(u64),
 }
 
+/// Where a library has the request of a lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnreadRequest {
+    /// The place.
+    pub place: u64,
+    /// Whether what is known of the page there still counts.
+    pub has_page: bool,
+}
+
 impl Payloads {
     pub(super) fn new(library: Option<Arc<dyn Library>>) -> Self {
         library.map_or_else(|| Self::Here(Texts::default()), Self::Elsewhere)
@@ -62,10 +71,10 @@ impl Payloads {
     }
 
     /// Lets a library put what it has at a place elsewhere, and answers where.
-    pub(super) fn copy(&self, place: Place) -> Place {
+    pub(super) fn copy(&self, place: Place, with_page: bool) -> Place {
         match self {
             Self::Here(_) => place,
-            Self::Elsewhere(library) => Place::new(library.copy(place.get())),
+            Self::Elsewhere(library) => Place::new(library.copy(place.get(), with_page)),
         }
     }
 
@@ -74,6 +83,21 @@ impl Payloads {
         match self {
             Self::Here(_) => None,
             Self::Elsewhere(library) => library.page(place.get()),
+        }
+    }
+
+    /// The same before a visit: see [`Library::last_page`].
+    pub(super) fn last_page(&self, place: Place) -> Option<Arc<PageRecord>> {
+        match self {
+            Self::Here(_) => None,
+            Self::Elsewhere(library) => library.last_page(place.get()),
+        }
+    }
+
+    /// What is known of the page there is needed no more.
+    pub(super) fn free_page(&self, place: Place, page: &PageRecord) {
+        if let Self::Elsewhere(library) = self {
+            library.free_page(place.get(), page);
         }
     }
 

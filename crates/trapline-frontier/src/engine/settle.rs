@@ -136,7 +136,7 @@ impl Crawl {
 
     fn record_visit(&mut self, id: EntryId, visit: &Visit, next: Option<Timestamp>) {
         let visits = self.urls.count_visit(id);
-        let last = self.urls.page(id);
+        let last = self.urls.last_page(id);
         // A visit that left nothing and will not be repeated is remembered by the URL's state alone.
         if *visit == Visit::default() && next.is_none() && last.is_none() {
             return;

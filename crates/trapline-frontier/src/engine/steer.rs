@@ -12,7 +12,7 @@ use super::urls::{EntryId, State};
 use crate::pattern::Pattern;
 use crate::report::{CrawlState, UrlState};
 use crate::settings::{SettingError, Settings};
-use crate::verbs::{DeadChange, DeadLetters, QueueChange, Steered, UrlChange};
+use crate::verbs::{DeadChange, DeadLetters, QueueChange, Steered, UrlChange, UrlFilter, UrlsChange};
 
 impl Crawl {
     pub(super) fn steer_queue(&mut self, key: &str, change: QueueChange) -> Steered {
@@ -148,6 +148,15 @@ impl Crawl {
             }
         }
         Steered { affected, job: None }
+    }
+
+    pub(super) fn steer_urls(&mut self, which: UrlFilter, change: UrlsChange) -> Steered {
+        let queue = match which.key.map(|key| self.queues.find(&key)) {
+            // A queue that nobody knows has no URLs.
+            Some(None) => return Steered::default(),
+            queue => queue.flatten(),
+        };
+        self.begin(Task::Urls { queue, pattern: which.pattern, change })
     }
 
     pub(super) fn steer_dead(&mut self, which: DeadLetters, change: DeadChange) -> Steered {

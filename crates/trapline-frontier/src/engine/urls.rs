@@ -136,6 +136,16 @@ impl Record {
         self.bits & MORE != 0
     }
 
+    /// Whether a library has its page record.
+    pub(super) fn has_page(&self) -> bool {
+        self.bits & PAGE != 0
+    }
+
+    /// Where its request is, if its page record is there too.
+    fn request_with_page(&self) -> Option<Place> {
+        self.has_page().then_some(self.request)
+    }
+
     /// A record as it was kept; None if its bits are those of none.
     #[expect(clippy::too_many_arguments, reason = "one for each field, in their order")]
     pub(super) fn restore(
@@ -422,9 +432,28 @@ impl Urls {
 
     /// What is known of its page, if it was visited.
     pub(super) fn page(&self, id: EntryId) -> Option<Arc<PageRecord>> {
-        let record = &self[id];
-        let here = if record.has_more() { self.more(id).page() } else { None };
-        here.or_else(|| if record.bits & PAGE == 0 { None } else { self.payloads.page(record.request) })
+        self.page_here(id).or_else(|| self.payloads.page(self[id].request_with_page()?))
+    }
+
+    /// The same, for a visit that will take its place.
+    pub(super) fn last_page(&self, id: EntryId) -> Option<Arc<PageRecord>> {
+        self.page_here(id).or_else(|| self.payloads.last_page(self[id].request_with_page()?))
+    }
+
+    fn page_here(&self, id: EntryId) -> Option<Arc<PageRecord>> {
+        if self[id].has_more() { self.more(id).page() } else { None }
+    }
+
+    /// Forgets what is known of its page. What a library has of it goes when it is moved.
+    pub(super) fn forget_page(&mut self, id: EntryId, page: &PageRecord) {
+        if let Some(place) = self[id].request_with_page() {
+            self.payloads.free_page(place, page);
+            self[id].bits &= !PAGE;
+        }
+        if self[id].has_more() {
+            self.more.set_page(id, None);
+            self.tidy(id);
+        }
     }
 
     /// Sets what is known of its page.
@@ -449,13 +478,12 @@ impl Urls {
 
     /// Lets a library put what it has of an entry elsewhere, with what is known of its page if that is here.
     pub(super) fn relocate(&mut self, id: EntryId) {
-        let page = if self[id].has_more() { self.more(id).page() } else { None };
-        if let Some(page) = page {
+        if let Some(page) = self.page_here(id) {
             self.set_page(id, &page);
             self.tidy(id);
             return;
         }
-        let place = self.payloads.copy(self[id].request);
+        let place = self.payloads.copy(self[id].request, self[id].has_page());
         let before = std::mem::replace(&mut self[id].request, place);
         self.payloads.free(before);
     }
@@ -477,8 +505,7 @@ impl Urls {
 
     /// Where a library has what is known of its page, if it has.
     pub(super) fn page_place(&self, id: EntryId) -> Option<u64> {
-        let record = &self[id];
-        (record.bits & PAGE != 0).then(|| record.request.get())
+        self[id].request_with_page().map(Place::get)
     }
 
     /// Drops what is nothing.

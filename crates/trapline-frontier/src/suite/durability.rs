@@ -9,11 +9,14 @@ use trapline_core::{Candidate, IdentityKey, Statement, Terms};
 use super::Harness;
 use super::admission::full_request;
 use super::pages::full_visit;
-use super::trial::{START, Trial, at, pages, secs};
+use super::trial::{START, Trial, at, pages, secs, visit};
 use super::workload::Workload;
 use crate::pattern::Pattern;
 use crate::report::{CrawlState, QueueState, UrlState};
-use crate::verbs::{Admission, Answer, CrawlChange, NoteWrite, Outcome, PageRecord, QueueChange, Settlement};
+use crate::verbs::{
+    Admission, Answer, CrawlChange, Lease, NoteWrite, Outcome, PageRecord, QueueChange, Settlement, Steer,
+    UrlFilter, UrlsChange,
+};
 
 /// Does `before`, closes the store in good order or not at all, opens it again, and lets `after` see what is there.
 fn survives<H: Harness, T>(
@@ -329,6 +332,40 @@ pub fn jobs_go_on<H: Harness>(harness: H) {
         |trial, ()| {
             trial.finish_jobs(at(1));
             assert_eq!(trial.stats(at(1)).urls_in(UrlState::Pending), (MANY - MANY / 10) as u64);
+        },
+    );
+}
+
+/// So do jobs that forget, fetch again, or forget pages.
+pub fn jobs_over_many_urls_go_on<H: Harness>(harness: H) {
+    const MANY: usize = 5000;
+    survives(
+        harness,
+        "delay=0 concurrency=0",
+        |trial| {
+            trial.add(START, &pages("a", MANY));
+            let done = |lease: &Lease| {
+                Settlement::new(lease.id, Outcome::Done { visit: visit(b"1"), next: Some(at(900)) })
+            };
+            let leases = trial.leases(START, MANY);
+            trial.settle(START, leases.iter().map(done).collect());
+            let change = |pattern: &str, change| {
+                let filter = UrlFilter { key: None, pattern: Some(Pattern::new(pattern)) };
+                trial.steer(at(2), Steer::Urls(filter, change));
+            };
+            change("*7", UrlsChange::Forget);
+            change("*5", UrlsChange::Revisit);
+            change("*3", UrlsChange::ForgetPages(at(1)));
+        },
+        |trial, ()| {
+            trial.finish_jobs(at(2));
+            let stats = trial.stats(at(2));
+            let tenth = MANY as u64 / 10;
+            assert_eq!(stats.urls_in(UrlState::Pending), tenth);
+            assert_eq!((stats.urls_in(UrlState::Done), stats.visits_waiting), (8 * tenth, 8 * tenth));
+            let known = trial.known(at(2), None, None, None, 1000);
+            let without_page = known.iter().filter(|url| url.page.is_none());
+            assert_eq!(without_page.count() as u64, tenth);
         },
     );
 }

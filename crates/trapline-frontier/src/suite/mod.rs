@@ -29,6 +29,7 @@
 //! ```
 
 pub mod admission;
+pub mod bulk;
 pub mod claiming;
 pub mod counting;
 pub mod crawls;
@@ -105,6 +106,16 @@ macro_rules! store_suite_cases {
                 a_slot_is_a_queue_of_the_callers_own,
                 terms_are_taken_on_by_the_queue,
             }
+            bulk {
+                forgetting_forgets_whatever_its_state,
+                forgetting_goes_by_queue_and_pattern,
+                forgetting_forgets_every_entry_of_a_url,
+                a_revisit_fetches_what_is_done_again,
+                a_revisit_goes_by_pattern_and_not_after_the_end,
+                pages_are_forgotten_by_age,
+                a_revisit_of_many_goes_on_in_the_background,
+                forgetting_many_can_be_cancelled,
+            }
             claiming {
                 a_lease_names_crawl_queue_and_deadline,
                 queues_bounds_how_many_supply,
@@ -164,6 +175,7 @@ macro_rules! store_suite_cases {
                 the_end_of_a_crawl_survives,
                 time_does_not_go_back,
                 jobs_go_on,
+                jobs_over_many_urls_go_on,
                 what_was_recovered_is_told,
                 everything_survives_a_workload,
             }

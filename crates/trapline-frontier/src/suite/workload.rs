@@ -7,7 +7,7 @@ use super::trial::{Trial, secs, visit};
 use crate::pattern::Pattern;
 use crate::verbs::{
     CrawlChange, DeadChange, DeadLetters, Lease, NoteWrite, Outcome, QueueChange, Settlement, Steer,
-    UrlChange, Want,
+    UrlChange, UrlFilter, UrlsChange, Want,
 };
 
 /// Numbers that look random: splitmix64.
@@ -172,7 +172,7 @@ impl Workload {
     fn steer<H: Harness>(&mut self, trial: &Trial<'_, H>) -> Steer {
         let key = self.key();
         let queue = |change| Steer::Queue(key.clone(), change);
-        match self.dice.below(16) {
+        match self.dice.below(17) {
             0..3 => queue(QueueChange::Terms(self.terms())),
             3 => queue(QueueChange::DefaultTerms),
             4 => queue(QueueChange::Block(self.later())),
@@ -197,6 +197,16 @@ impl Workload {
                 Steer::Dead(which, change)
             }
             14 => Steer::Crawl(CrawlChange::Note(self.note())),
+            15 => {
+                let key = (!self.dice.once_in(3)).then_some(key);
+                let pattern = self.dice.once_in(2).then(|| Pattern::new("*1*"));
+                let change = match self.dice.below(6) {
+                    0 => UrlsChange::Forget,
+                    1..4 => UrlsChange::Revisit,
+                    _ => UrlsChange::ForgetPages(self.now),
+                };
+                Steer::Urls(UrlFilter { key, pattern }, change)
+            }
             _ => {
                 let (name, value) = [
                     ("queue_budget", "20"),

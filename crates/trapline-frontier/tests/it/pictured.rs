@@ -46,13 +46,16 @@ impl Library for Shelf {
         Some(self.keep((self.get(place), Some(Arc::new(page.clone())))))
     }
 
-    fn copy(&self, place: u64) -> u64 {
-        self.keep(self.book(place))
+    fn copy(&self, place: u64, with_page: bool) -> u64 {
+        let (request, page) = self.book(place);
+        self.keep((request, page.filter(|_| with_page)))
     }
 
     fn page(&self, place: u64) -> Option<Arc<PageRecord>> {
         self.book(place).1
     }
+
+    fn free_page(&self, _: u64, _: &PageRecord) {}
 
     fn free(&self, _: u64) {}
 }
@@ -179,10 +182,10 @@ impl Store for Pictured {
         let library = Arc::clone(&self.album().library);
         self.act(|engine| {
             let mut claimed = engine.claim(crawl, now, want)?;
-            for (lease, place) in claimed.leases.iter_mut().zip(engine.take_unread()) {
-                let (request, page) = library.book(place);
+            for (lease, unread) in claimed.leases.iter_mut().zip(engine.take_unread()) {
+                let (request, page) = library.book(unread.place);
                 lease.request = request;
-                lease.page = lease.page.take().or(page);
+                lease.page = lease.page.take().or(page.filter(|_| unread.has_page));
             }
             Ok(claimed)
         })

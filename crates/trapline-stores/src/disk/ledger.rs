@@ -17,7 +17,7 @@ pub(crate) struct Ledger {
 pub(crate) struct Account {
     /// How many were put there.
     pub(crate) put: u64,
-    /// How many bytes those had.
+    /// How many bytes those had, but for pages that were forgotten since.
     pub(crate) put_bytes: u64,
     /// How many are needed.
     pub(crate) alive: u64,
@@ -51,6 +51,13 @@ impl Ledger {
     pub(crate) fn free(&mut self, segment: u64) {
         if let Some(account) = self.accounts.get_mut(&segment) {
             account.alive = account.alive.saturating_sub(1);
+        }
+    }
+
+    /// A text of a segment is needed, but for so many bytes of it.
+    pub(crate) fn shrink(&mut self, segment: u64, bytes: u64) {
+        if let Some(account) = self.accounts.get_mut(&segment) {
+            account.put_bytes = account.put_bytes.saturating_sub(bytes);
         }
     }
 

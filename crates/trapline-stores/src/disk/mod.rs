@@ -28,6 +28,7 @@ mod repair;
 mod rewriting;
 mod scan;
 mod segment;
+mod shorthand;
 mod snapshot;
 mod socket;
 mod text;
@@ -46,7 +47,7 @@ use async_trait::async_trait;
 use trapline_core::{Candidate, Timestamp};
 use trapline_frontier::{
     Admission, Claimed, CrawlChange, Disk, Engine, ErrorKind, Page, Query, Recovered, Scan, Settled,
-    Settlement, Stats, Steer, Steered, Store, StoreError, UrlState, Want,
+    Settlement, Stats, Steer, Steered, Store, StoreError, UnreadRequest, UrlState, Want,
 };
 
 use commit::{Commit, Failure};
@@ -622,7 +623,7 @@ impl Store for DiskStore {
             let claimed = engine.claim(crawl, now, want)?;
             Ok((claimed, engine.take_unread()))
         };
-        let put = |bytes: &mut Vec<u8>, (claimed, _): &(Claimed, Vec<u64>)| {
+        let put = |bytes: &mut Vec<u8>, (claimed, _): &(Claimed, Vec<UnreadRequest>)| {
             bytes.extend_from_slice(&message);
             (0, answers::claimed(claimed))
         };

@@ -20,7 +20,7 @@ use super::snapshot;
 use super::text;
 use super::texts::{self, Unread};
 use super::trouble::{no_room, stopped, unsure};
-use super::{Inner, Phase, Shared};
+use super::{Inner, Phase, Shared, made};
 
 const ATTEMPTED: &str = "rewrite segments";
 
@@ -30,7 +30,9 @@ const LOOKED_AT_ONCE: u32 = 16_384;
 const MOVED_AT_ONCE: usize = 500;
 /// And so many bytes of them, but for one text that has more.
 const MOVED_BYTES: u64 = 256 << 10;
-/// So many bytes the record takes for each of them beside the text.
+/// Or such a share of a segment: what does not fit at its end is wasted again.
+const MOVED_SHARE: u64 = 16;
+/// So many bytes the record takes for each of them beside the text, at most: usually half.
 const MOVED_BESIDE: u64 = 12;
 /// So many bytes are moved before it is considered anew which segments are worth it.
 const PASS_BYTES: u64 = 256 << 20;
@@ -180,7 +182,9 @@ impl Shared {
         for found in found {
             match self.texts.read_whole(found.place) {
                 Ok(text) => {
-                    bytes += (text.len() + found.more_bytes + text::HEAD_MAX) as u64;
+                    // A page that comes with it has a length as well.
+                    let page = if found.more_bytes > 0 { found.more_bytes + text::HEAD_MAX } else { 0 };
+                    bytes += (text.len() + page) as u64;
                     at_hand.insert(found.place, text);
                     entries.push((found.entry, found.place));
                 }
@@ -193,7 +197,7 @@ impl Shared {
                     }
                 }
             }
-            if bytes >= MOVED_BYTES {
+            if bytes >= MOVED_BYTES.min(self.segment_bytes / MOVED_SHARE) {
                 let step = self.relocate_read(
                     crawl,
                     std::mem::take(&mut entries),
@@ -230,7 +234,8 @@ impl Shared {
         if entries.is_empty() {
             return Ok(Step { urls: 0, bytes: 0 });
         }
-        let bound = record::TEXTS as u64 + bytes + logged::bound_relocate(crawl, entries.len());
+        let message = made(|bytes| logged::relocate(bytes, crawl, &entries));
+        let bound = (record::TEXTS + message.len()) as u64 + bytes;
         log.make_room(bound, Urgency::Admission, &self.commit).map_err(|trouble| {
             if let NoRoom::Failed(failure) = &trouble {
                 self.commit.fail(failure.clone());
@@ -247,7 +252,7 @@ impl Shared {
             return Err(unsure(ATTEMPTED, &failure));
         }
         let mut draft = Draft::with_texts(texts, |bytes| {
-            logged::relocate(bytes, crawl, &entries);
+            bytes.extend_from_slice(&message);
             0
         });
         let bytes = draft.len();

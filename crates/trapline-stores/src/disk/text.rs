@@ -2,16 +2,22 @@
 //!
 //! ```text
 //! u32     lower half of the xxh3 of all that follows
-//! varint  length of the URL; 2³¹ more if a page record follows
-//! varint  length of the rest of the request
+//! varint  length of the URL; 2³¹ more if a page record follows, 2³⁰ more if the URL is in shorthand
+//! varint  length of the rest of the request; 2³⁰ more if it is in shorthand
 //! varint  length of the page record, if there is one
 //!         the URL, and the rest: see `payload.rs`; the page record: see `packed_page.rs`
 //! ```
+//!
+//! Texts are written out as they come, and in [`shorthand`] when they are moved: then it is known that they stay.
+
+use std::borrow::Cow;
 
 use prost::encoding::{decode_varint, encode_varint};
 use trapline_core::Request;
 use trapline_frontier::{PageRecord, packed_page, payload};
 use xxhash_rust::xxh3::xxh3_64;
+
+use super::shorthand;
 
 /// A request, and what is known of its page.
 #[derive(Debug, PartialEq)]
@@ -26,29 +32,78 @@ pub(crate) const HEAD_MAX: usize = 4 + 3 * 5;
 /// Added to the length of a URL if a page record follows. No URL in a log is as long.
 const WITH_PAGE: u64 = 1 << 31;
 
+/// Added to a length if what has it is in shorthand. No record is as long.
+const SHORT: u64 = 1 << 30;
+
 /// Appends the text of a request.
 pub(crate) fn append(bytes: &mut Vec<u8>, request: &Request) {
-    append_parts(bytes, request.url.as_bytes(), &payload::encode(request), None);
+    let (url, rest) = (Part::plain(request.url.as_bytes()), payload::encode(request));
+    append_parts(bytes, url, Part::plain(&rest), None);
 }
 
 /// Appends a text that is like another one, but for what it knows of the page.
 pub(crate) fn append_with_page(bytes: &mut Vec<u8>, text: &[u8], page: &[u8]) {
-    if let Ok(Lengths { head, url, rest, .. }) = lengths(text) {
-        let (url, behind) = text[head..].split_at(url);
-        append_parts(bytes, url, &behind[..rest], Some(page));
+    if let Ok(lengths) = lengths(text) {
+        let (url, rest, _) = lengths.parts(text);
+        append_parts(bytes, url, rest, Some(page));
     }
 }
 
-fn append_parts(bytes: &mut Vec<u8>, url: &[u8], rest: &[u8], page: Option<&[u8]>) {
+/// Appends a text that is like another one in shorthand, with what that one knows of the page or without.
+pub(crate) fn append_short(bytes: &mut Vec<u8>, text: &[u8], with_page: bool) {
+    if let Ok(lengths) = lengths(text) {
+        let (url, rest, page) = lengths.parts(text);
+        let (short_url, short_rest) = (url.write_short(), rest.write_short());
+        let url = short_url.as_deref().map_or(url, Part::short);
+        let rest = short_rest.as_deref().map_or(rest, Part::short);
+        append_parts(bytes, url, rest, page.filter(|_| with_page));
+    }
+}
+
+/// The URL of a text, or the rest of its request.
+#[derive(Clone, Copy)]
+struct Part<'a> {
+    bytes: &'a [u8],
+    is_short: bool,
+}
+
+impl<'a> Part<'a> {
+    fn plain(bytes: &'a [u8]) -> Self {
+        Self { bytes, is_short: false }
+    }
+
+    fn short(bytes: &'a [u8]) -> Self {
+        Self { bytes, is_short: true }
+    }
+
+    /// Its bytes in shorthand, if they are not and that is shorter.
+    fn write_short(self) -> Option<Vec<u8>> {
+        if self.is_short { None } else { shorthand::write(self.bytes) }
+    }
+
+    /// Its bytes written out.
+    fn read(self) -> Result<Cow<'a, [u8]>, NoText> {
+        if !self.is_short {
+            return Ok(Cow::Borrowed(self.bytes));
+        }
+        shorthand::read(self.bytes).map(Cow::Owned).ok_or(NoText)
+    }
+
+    fn length(self) -> u64 {
+        self.bytes.len() as u64 | if self.is_short { SHORT } else { 0 }
+    }
+}
+
+fn append_parts(bytes: &mut Vec<u8>, url: Part<'_>, rest: Part<'_>, page: Option<&[u8]>) {
     let begin = bytes.len();
     bytes.extend_from_slice(&[0; 4]);
-    encode_varint(url.len() as u64 | page.map_or(0, |_| WITH_PAGE), bytes);
-    encode_varint(rest.len() as u64, bytes);
+    encode_varint(url.length() | page.map_or(0, |_| WITH_PAGE), bytes);
+    encode_varint(rest.length(), bytes);
     if let Some(page) = page {
         encode_varint(page.len() as u64, bytes);
     }
-    bytes.extend_from_slice(url);
-    bytes.extend_from_slice(rest);
+    bytes.extend_from_slice(url.bytes);
+    bytes.extend_from_slice(rest.bytes);
     bytes.extend_from_slice(page.unwrap_or_default());
     let check = xxh3_64(&bytes[begin + 4..]) as u32;
     bytes[begin..begin + 4].copy_from_slice(&check.to_le_bytes());
@@ -73,9 +128,26 @@ pub(crate) fn length(bytes: &[u8]) -> Result<usize, NoText> {
 pub(crate) struct Lengths {
     /// Where the URL begins.
     head: usize,
-    url: usize,
-    rest: usize,
+    url: Length,
+    rest: Length,
     pub(crate) page: Option<usize>,
+}
+
+#[derive(Clone, Copy)]
+struct Length {
+    bytes: usize,
+    is_short: bool,
+}
+
+impl Length {
+    fn new(number: u64) -> Self {
+        Self { bytes: (number & !(WITH_PAGE | SHORT)) as usize, is_short: number & SHORT != 0 }
+    }
+
+    fn of(self, bytes: &[u8]) -> (Part<'_>, &[u8]) {
+        let (bytes, behind) = bytes.split_at(self.bytes);
+        (Part { bytes, is_short: self.is_short }, behind)
+    }
 }
 
 pub(crate) fn lengths(bytes: &[u8]) -> Result<Lengths, NoText> {
@@ -83,17 +155,26 @@ pub(crate) fn lengths(bytes: &[u8]) -> Result<Lengths, NoText> {
     let mut number = || {
         let number = decode_varint(&mut left).map_err(|_| NoText)?;
         // Whatever this is of, it is no text: segments are smaller.
-        if number > u64::from(u32::MAX) { Err(NoText) } else { Ok(number as usize) }
+        if number > u64::from(u32::MAX) { Err(NoText) } else { Ok(number) }
     };
     let (url, rest) = (number()?, number()?);
-    let has_page = url & WITH_PAGE as usize != 0;
-    let page = if has_page { Some(number()?) } else { None };
-    Ok(Lengths { head: bytes.len() - left.len(), url: url & !(WITH_PAGE as usize), rest, page })
+    if rest & WITH_PAGE != 0 {
+        return Err(NoText);
+    }
+    let page = if url & WITH_PAGE != 0 { Some(number()? as usize) } else { None };
+    Ok(Lengths { head: bytes.len() - left.len(), url: Length::new(url), rest: Length::new(rest), page })
 }
 
 impl Lengths {
     pub(crate) fn all(self) -> usize {
-        self.head + self.url + self.rest + self.page.unwrap_or(0)
+        self.head + self.url.bytes + self.rest.bytes + self.page.unwrap_or(0)
+    }
+
+    /// The parts of the text that is all of these bytes: the URL, the rest of the request, the page.
+    fn parts(self, text: &[u8]) -> (Part<'_>, Part<'_>, Option<&[u8]>) {
+        let (url, behind) = self.url.of(&text[self.head..]);
+        let (rest, page) = self.rest.of(behind);
+        (url, rest, self.page.map(|_| page))
     }
 
     /// The bytes of the text that begins these, if they are as they were written.
@@ -104,12 +185,10 @@ impl Lengths {
 
     /// The text that begins these bytes.
     pub(crate) fn text(self, bytes: &[u8]) -> Result<Text, NoText> {
-        let text = self.check(bytes)?;
-        let (url, behind) = text[self.head..].split_at(self.url);
-        let (rest, page) = behind.split_at(self.rest);
-        let url = std::str::from_utf8(url).map_err(|_| NoText)?;
-        let request = payload::decode(url.to_owned(), rest).map_err(|_| NoText)?;
-        let page = self.page.map(|_| packed_page::decode(page)).transpose().map_err(|_| NoText)?;
+        let (url, rest, page) = self.parts(self.check(bytes)?);
+        let url = String::from_utf8(url.read()?.into_owned()).map_err(|_| NoText)?;
+        let request = payload::decode(url, &rest.read()?).map_err(|_| NoText)?;
+        let page = page.map(packed_page::decode).transpose().map_err(|_| NoText)?;
         Ok(Text { request, page })
     }
 }
@@ -173,13 +252,44 @@ mod tests {
         }
     }
 
+    /// Moved again and again, visited in between, it stays what it is, and never grows.
+    #[test]
+    fn what_was_moved_is_read_as_it_was() {
+        for request in requests() {
+            let mut plain = Vec::new();
+            append(&mut plain, &request);
+            let mut visited = Vec::new();
+            append_with_page(&mut visited, &plain, &packed_page::encode(&page(1)));
+            for (text, page) in [(&plain, None), (&visited, Some(page(1)))] {
+                for with_page in [true, false] {
+                    let mut moved = Vec::new();
+                    append_short(&mut moved, text, with_page);
+                    assert!(moved.len() <= text.len());
+                    let page = page.clone().filter(|_| with_page);
+                    let expected = Text { request: request.clone(), page };
+                    assert_eq!(parse(&moved).unwrap(), (expected, moved.len()));
+                    let mut again = Vec::new();
+                    append_short(&mut again, &moved, with_page);
+                    assert_eq!(again, moved);
+                }
+            }
+            let (mut moved, mut later) = (Vec::new(), Vec::new());
+            append_short(&mut moved, &plain, true);
+            append_with_page(&mut later, &moved, &packed_page::encode(&page(2)));
+            assert_eq!(parse(&later).unwrap().0, Text { request, page: Some(page(2)) });
+        }
+    }
+
     #[test]
     fn other_bytes_are_no_text() {
         let mut plain = Vec::new();
         append(&mut plain, &requests()[2]);
         let mut visited = Vec::new();
         append_with_page(&mut visited, &plain, &packed_page::encode(&page(7)));
+        let mut short = Vec::new();
+        append_short(&mut short, &visited, true);
         no_other_bytes_are_this(&plain);
+        no_other_bytes_are_this(&short);
         no_other_bytes_are_this(&visited);
         assert!(parse(&[0xff; 100]).is_err());
     }

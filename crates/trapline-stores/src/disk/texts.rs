@@ -15,7 +15,7 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use trapline_core::Request;
-use trapline_frontier::{Lease, Library, PageRecord, packed_page};
+use trapline_frontier::{Lease, Library, PageRecord, UnreadRequest, packed_page};
 
 use super::commit::Failure;
 use super::files::{Files, LogFile};
@@ -214,13 +214,14 @@ impl Texts {
     }
 
     /// Reads the requests of leases, which lie at these places, and their pages. Answers which of them could not be read.
-    pub(crate) fn complete(&self, leases: &mut [Lease], places: &[u64]) -> BTreeMap<usize, Unread> {
+    pub(crate) fn complete(&self, leases: &mut [Lease], unread: &[UnreadRequest]) -> BTreeMap<usize, Unread> {
         let mut reader = self.reader();
         let mut lost = BTreeMap::new();
-        for ((at, lease), place) in leases.iter_mut().enumerate().zip(places) {
-            match reader.read(*place) {
+        for ((at, lease), unread) in leases.iter_mut().enumerate().zip(unread) {
+            match reader.read(unread.place) {
                 Ok(Text { request, page }) => {
                     lease.request = Arc::new(request);
+                    let page = page.filter(|_| unread.has_page);
                     lease.page = lease.page.take().or_else(|| page.map(Arc::new));
                 }
                 Err(unread) => drop(lost.insert(at, unread)),
@@ -404,7 +405,7 @@ impl Library for Texts {
         Some(present.begin + at as u64)
     }
 
-    fn copy(&self, place: u64) -> u64 {
+    fn copy(&self, place: u64, with_page: bool) -> u64 {
         let mut present = self.present();
         if present.replayed.is_some() {
             let next = present.next_text();
@@ -415,16 +416,13 @@ impl Library for Texts {
         }
         let Some(text) = self.whole(&mut present, place) else { return place };
         let at = present.bytes.len();
-        present.bytes.extend_from_slice(&text);
-        present.count(text.len());
+        text::append_short(&mut present.bytes, &text, with_page);
+        let bytes = present.bytes.len() - at;
+        present.count(bytes);
         present.begin + at as u64
     }
 
     fn page(&self, place: u64) -> Option<Arc<PageRecord>> {
-        // What a visit made of it when it was done is there already, and nothing else depends on what was known before.
-        if let Some(page) = self.present().next_page() {
-            return Some(Arc::new(page));
-        }
         match self.text(place) {
             Ok(text) => text.page.map(Arc::new),
             Err(unread) => {
@@ -432,6 +430,18 @@ impl Library for Texts {
                 None
             }
         }
+    }
+
+    /// While a record is replayed, what the visit made of it is there already.
+    fn last_page(&self, place: u64) -> Option<Arc<PageRecord>> {
+        let replayed = self.present().next_page();
+        replayed.map(Arc::new).or_else(|| self.page(place))
+    }
+
+    fn free_page(&self, place: u64, page: &PageRecord) {
+        let mut present = self.present();
+        present.account();
+        present.ledger.shrink(segment_of(place), packed_page::encode(page).len() as u64);
     }
 
     /// What is not needed stays in the log until its segment is rewritten.

@@ -3,10 +3,11 @@
 //!
 //! A job passes over all entries that were there when it began, in the order of their admission.
 
-use trapline_frontier::{DeadChange, JobReport, Pattern, Steered};
+use trapline_frontier::{DeadChange, JobReport, Pattern, Steered, UrlState, UrlsChange};
 
 use super::entry::State;
 use super::load::text;
+use super::moment::{column, time};
 use super::session::{Failure, Session};
 use super::work::Work;
 
@@ -23,22 +24,31 @@ pub(super) enum Task {
     Purge,
     /// Replays or forgets dead letters.
     Dead(DeadChange),
+    /// Changes the URLs that match.
+    Urls(UrlsChange),
 }
 
 impl Task {
-    fn column(self) -> i64 {
+    /// Its number, and the time it goes by.
+    fn columns(self) -> (i64, Option<i64>) {
         match self {
-            Self::Purge => 0,
-            Self::Dead(DeadChange::Replay) => 1,
-            Self::Dead(DeadChange::Purge) => 2,
+            Self::Purge => (0, None),
+            Self::Dead(DeadChange::Replay) => (1, None),
+            Self::Dead(DeadChange::Purge) => (2, None),
+            Self::Urls(UrlsChange::Forget) => (3, None),
+            Self::Urls(UrlsChange::Revisit) => (4, None),
+            Self::Urls(UrlsChange::ForgetPages(before)) => (5, Some(column(before))),
         }
     }
 
-    fn read(column: i64) -> Self {
-        match column {
+    fn read(number: i64, before: Option<i64>) -> Self {
+        match number {
             0 => Self::Purge,
             1 => Self::Dead(DeadChange::Replay),
-            _ => Self::Dead(DeadChange::Purge),
+            2 => Self::Dead(DeadChange::Purge),
+            3 => Self::Urls(UrlsChange::Forget),
+            4 => Self::Urls(UrlsChange::Revisit),
+            _ => Self::Urls(UrlsChange::ForgetPages(time(before.unwrap_or_default()))),
         }
     }
 }
@@ -90,15 +100,16 @@ impl Work {
         let total: i64 = rows.first().map_or(Ok(0), |row| row.try_get(0))?;
         let what = self.describe(session, task, queue, pattern).await?.into_bytes();
         let pattern = pattern.map(|pattern| pattern.to_string().into_bytes());
-        let insert = "INSERT INTO jobs (crawl, id, task, queue, pattern, before_rank, cursor, passed, total, affected, what) \
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
+        let (number, visited_before) = task.columns();
+        let insert = "INSERT INTO jobs (crawl, id, task, queue, pattern, before_rank, cursor, passed, total, affected, what, \
+             visited_before) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
         session
             .execute(
                 insert,
                 &[
                     &self.crawl.id,
                     &id,
-                    &task.column(),
+                    &number,
                     &queue,
                     &pattern,
                     &job.before,
@@ -107,6 +118,7 @@ impl Work {
                     &total,
                     &job.affected,
                     &what,
+                    &visited_before,
                 ],
             )
             .await?;
@@ -115,14 +127,14 @@ impl Work {
 
     /// Takes a step of the oldest job, unless somebody else does at the moment.
     pub(super) async fn work(&mut self, session: &mut Session) -> Result<(), Failure> {
-        let sql = "SELECT id, task, queue, pattern, before_rank, cursor, passed, affected FROM jobs \
+        let sql = "SELECT id, task, queue, pattern, before_rank, cursor, passed, affected, visited_before FROM jobs \
                    WHERE crawl = $1 AND NOT ended ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED";
         let rows = session.rows(sql, &[&self.crawl.id]).await?;
         let Some(row) = rows.first() else { return Ok(()) };
         let id: i64 = row.try_get(0)?;
         let pattern: Option<&[u8]> = row.try_get(3)?;
         let mut job = Job {
-            task: Task::read(row.try_get(1)?),
+            task: Task::read(row.try_get(1)?, row.try_get(8)?),
             queue: row.try_get(2)?,
             pattern: pattern.map(|pattern| Pattern::new(&*text(pattern))),
             before: row.try_get(4)?,
@@ -182,12 +194,45 @@ impl Work {
                 (Task::Dead(change), State::Dead { rank, .. }) if *rank <= job.before => {
                     self.change_dead(id, change)
                 }
+                (Task::Urls(change), state) if !(state.is_live() && entry.spot.rank > job.before) => {
+                    let changed = self.change_url(id, change);
+                    if !changed || matches!(change, UrlsChange::ForgetPages(_)) {
+                        // For its queue nothing is new.
+                        job.affected += i64::from(changed);
+                        continue;
+                    }
+                    changed
+                }
                 _ => continue,
             };
             job.affected += i64::from(changed);
             self.supply(queue, None);
         }
         Ok((rows.len() as i64) < STEP)
+    }
+
+    /// Does to one entry what a job says; answers whether there was anything to change. A crawl that is over visits nothing
+    /// again. Its queue must find its state afterwards.
+    fn change_url(&mut self, id: i64, change: UrlsChange) -> bool {
+        let entry = self.entry(id);
+        match change {
+            UrlsChange::Forget => self.drop_entry(id),
+            UrlsChange::Revisit => {
+                if entry.state.public() != UrlState::Done || self.crawl.is_finished() {
+                    return false;
+                }
+                self.leave(id);
+                self.place_as_admitted(id, self.now);
+                self.enter(id, State::Pending);
+            }
+            UrlsChange::ForgetPages(before) => {
+                if entry.page.as_ref().is_none_or(|page| page.visited >= before) {
+                    return false;
+                }
+                self.entry_mut(id).page = None;
+            }
+        }
+        true
     }
 
     /// Stops a job where it is; answers how many there were.
@@ -240,6 +285,7 @@ impl Work {
             }
             Task::Dead(DeadChange::Replay) => format!("replay dead letters {of}"),
             Task::Dead(DeadChange::Purge) => format!("purge dead letters {of}"),
+            Task::Urls(change) => change.describe(&of, pattern),
         })
     }
 }

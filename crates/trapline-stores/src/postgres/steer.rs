@@ -7,7 +7,7 @@ use tokio_postgres::Row as Columns;
 use trapline_core::{Identity, KEY_BYTES_MAX};
 use trapline_frontier::{
     CrawlChange, CrawlState, DeadChange, DeadLetters, ErrorKind, QueueChange, SettingError, Settings, Steer,
-    Steered, StoreError, UrlChange, UrlState,
+    Steered, StoreError, UrlChange, UrlFilter, UrlState, UrlsChange,
 };
 
 use super::entry::State;
@@ -42,6 +42,7 @@ impl Verb for Act {
         match &self.0 {
             Steer::Queue(key, change) => work.steer_queue(session, key, change).await,
             Steer::Url(identity, change) => work.steer_url(session, *identity, *change).await,
+            Steer::Urls(which, change) => work.steer_urls(session, which, *change).await,
             Steer::Dead(which, change) => work.steer_dead(session, which, *change).await,
             Steer::Crawl(change) => work.steer_crawl(session, change).await,
         }
@@ -231,6 +232,30 @@ impl Work {
         Ok(Steered { affected, job: None })
     }
 
+    /// The queue of a key, if anybody knows it.
+    async fn find_queue(&mut self, session: &mut Session, key: &str) -> Result<Option<i64>, Failure> {
+        let key: Arc<str> = Arc::from(key);
+        self.find_queues(session, [&key], false).await?;
+        Ok(self.by_key.get(&key).copied())
+    }
+
+    async fn steer_urls(
+        &mut self,
+        session: &mut Session,
+        which: &UrlFilter,
+        change: UrlsChange,
+    ) -> Result<Steered, Failure> {
+        let mut queue = None;
+        if let Some(key) = &which.key {
+            queue = self.find_queue(session, key).await?;
+            if queue.is_none() {
+                // A queue that nobody knows has no URLs.
+                return Ok(Steered::default());
+            }
+        }
+        self.begin_job(session, Task::Urls(change), queue, which.pattern.as_ref()).await
+    }
+
     async fn steer_dead(
         &mut self,
         session: &mut Session,
@@ -250,14 +275,10 @@ impl Work {
                 return Ok(Steered { affected, job: None });
             }
             DeadLetters::All => None,
-            DeadLetters::Queue(key) => {
-                let key: Arc<str> = Arc::from(key.as_str());
-                self.find_queues(session, [&key], false).await?;
-                match self.by_key.get(&key) {
-                    Some(queue) => Some(*queue),
-                    None => return Ok(Steered::default()),
-                }
-            }
+            DeadLetters::Queue(key) => match self.find_queue(session, key).await? {
+                Some(queue) => Some(queue),
+                None => return Ok(Steered::default()),
+            },
         };
         self.begin_job(session, Task::Dead(change), queue, None).await
     }

@@ -5,9 +5,12 @@ use std::time::Duration;
 
 use trapline_core::{Request, Statement, Timestamp};
 use trapline_frontier::{
-    ErrorKind, Frontier, Lease, Outcome, PageRecord, Query, Rows, Scan, Settlement, Visit, Want,
+    ErrorKind, Frontier, Lease, Outcome, PageRecord, Query, Rows, Scan, Settlement, Steer, UrlFilter,
+    UrlsChange, Visit, Want,
 };
 use trapline_stores::DiskStore;
+use trapline_stores::disk::files::Files;
+use trapline_stores::disk::{Rewrite, verify_on};
 
 use crate::disk::SMALL;
 use crate::faults::{at, frontier};
@@ -199,4 +202,60 @@ fn opening_does_not_read_what_is_known_no_more() {
     // Of the first visits nothing is left that could be read.
     files.change("0000000001.segment", |bytes| bytes[200..].fill(0xff));
     assert_eq!(pages(&open(&files).1, now(3000)), expected);
+}
+
+/// A job takes its steps with whatever verb comes, one that brings pages among them: what it looks at are its own.
+#[test]
+fn pages_are_forgotten_by_steps_in_the_midst_of_visits() {
+    let files = SimFiles::default();
+    let (store, crawl) = open(&files);
+    admit(&crawl, 3000);
+    let leases = claim(&crawl, at(1), 3000);
+    let (first, last) = leases.split_at(2990);
+    for some in first.chunks(100) {
+        settle(&crawl, at(1), some, &visit(1), None);
+    }
+    let forget = Steer::Urls(UrlFilter::default(), UrlsChange::ForgetPages(at(5)));
+    let steered = pollster::block_on(crawl.steer(at(6), forget)).expect("it begins");
+    assert!(steered.job.is_some() && steered.affected < 2990, "{steered:?}");
+    for some in last.chunks(2) {
+        settle(&crawl, at(6), some, &visit(2), None);
+    }
+    let known = pages(&crawl, at(7));
+    assert_eq!(known.iter().filter(|(_, page)| page.is_some()).count(), 10);
+    store.abandon();
+    assert_eq!(pages(&open(&files).1, at(7)), known, "replayed");
+}
+
+/// Pages that were forgotten by age are gone from the log once it was rewritten, which they make worth it.
+#[test]
+fn forgotten_pages_give_their_space_back() {
+    let files = SimFiles::default();
+    let (store, crawl) = open(&files);
+    admit(&crawl, 3000);
+    let leases = claim(&crawl, at(1), 3000);
+    let large = Visit { etag: Some("e".repeat(300)), ..visit(1) };
+    for some in leases.chunks(50) {
+        settle(&crawl, at(1), some, &large, None);
+    }
+    let needed = |crawl: &Frontier| {
+        pollster::block_on(crawl.stats(at(9))).expect("it counts").disk.expect("it has files").needed_bytes
+    };
+    let before = needed(&crawl);
+    store.snapshot().expect("it is taken");
+    let all = UrlFilter::default();
+    let forget = Steer::Urls(all, UrlsChange::ForgetPages(at(5)));
+    pollster::block_on(crawl.steer(at(9), forget)).expect("it begins");
+    while pages(&crawl, at(9)).iter().any(|(_, page)| page.is_some()) {}
+    let after = needed(&crawl);
+    assert!(after < before / 3, "{before} bytes before, {after} after");
+    let rewritten = store.rewrite(Rewrite::Unfit).expect("it is rewritten");
+    assert!(rewritten.urls > 0 && rewritten.bytes / rewritten.urls < 150, "{rewritten:?}");
+    store.abandon();
+    let (store, crawl) = open(&files);
+    let known = pages(&crawl, at(9));
+    assert!(known.len() == 3000 && known.iter().all(|(_, page)| page.is_none()));
+    store.close().expect("it closes");
+    let files: Arc<dyn Files> = Arc::new(files);
+    assert_eq!(verify_on(&files, &mut |_| {}).expect("it can be verified").damages, []);
 }

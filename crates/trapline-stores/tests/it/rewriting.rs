@@ -237,3 +237,59 @@ fn a_store_that_is_used_stays_small() {
     let crawl = pollster::block_on(frontier(store as _)).expect("the crawl opens");
     assert_eq!(urls(&crawl, at(15_000)), expected);
 }
+
+/// A pending URL of 70 characters takes at most 60 bytes of the log, all in, once it was moved.
+#[test]
+fn moved_urls_take_little_room() {
+    const WORDS: [&str; 12] = [
+        "garden", "winter", "market", "report", "camera", "history", "travel", "school", "energy", "kitchen",
+        "museum", "bicycle",
+    ];
+    const URLS: usize = 20_000;
+    let files = SimFiles::default();
+    let (store, crawl) = open(&files);
+    let url = |number: usize| {
+        let word = |nth: usize| WORDS[(number / 12_usize.pow(nth as u32 % 4) + nth * 5) % 12];
+        let host = number * 7919 % 5000;
+        let start = format!("https://www.{}-{}{host}.example.com/{}/", word(0), word(1), word(2));
+        let end = format!("{}-{number}.html", word(3));
+        let between = "abcdefghijklmnopqrstuvwxyz-0123456789".chars().cycle().skip(number % 37);
+        let between: String = between.take(70 - start.len() - end.len()).collect();
+        start + &between + &end
+    };
+    for begin in (0..URLS).step_by(500) {
+        let batch = (begin..begin + 500).map(|number| Request::get(url(number)));
+        pollster::block_on(crawl.admit(at(0), batch)).expect("it is admitted");
+    }
+    assert!((0..URLS).all(|number| url(number).len() == 70));
+    let before = urls(&crawl, at(1));
+    store.snapshot().expect("it is taken");
+    let rewritten = store.rewrite(Rewrite::All).expect("it is rewritten");
+    assert!(rewritten.urls as usize > URLS - 1000, "{rewritten:?}");
+    let each = rewritten.bytes as f64 / rewritten.urls as f64;
+    assert!(each <= 60.0, "{each} bytes each");
+    assert_eq!(urls(&crawl, at(1)), before);
+    store.abandon();
+    assert_eq!(urls(&open(&files).1, at(1)), before);
+    clean(&files);
+}
+
+/// However short the URLs and small the segments: what was moved is not worth moving again.
+#[test]
+fn rewriting_ends_with_short_urls_too() {
+    let files = SimFiles::default();
+    let (store, crawl) = open(&files);
+    let page = |number: u32| Request::get(format!("http://a.bc/{number}"));
+    for begin in (0..12_000).step_by(500) {
+        pollster::block_on(crawl.admit(at(0), (begin..begin + 500).map(page))).expect("it is admitted");
+    }
+    let mut moved = Vec::new();
+    for _ in 0..12 {
+        store.snapshot().expect("it is taken");
+        moved.push(store.rewrite(Rewrite::Unfit).expect("it is rewritten").urls);
+        if moved.last() == Some(&0) {
+            return clean(&files);
+        }
+    }
+    panic!("it goes on for ever: {moved:?}");
+}

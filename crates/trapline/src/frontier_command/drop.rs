@@ -2,11 +2,11 @@
 
 use clap::Args;
 use serde_json::json;
-use trapline_frontier::{CrawlChange, Frontier, Pattern, Query, QueueChange, Rows, Steer, UrlState};
+use trapline_frontier::{CrawlChange, Pattern, QueueChange, Steer, UrlFilter, UrlState};
 
 use super::address::Address;
 use super::output::{Output, Row};
-use super::{Ended, jobs, listing, moment};
+use super::{Ended, bulk, jobs};
 
 /// Forget pending URLs that match a pattern
 ///
@@ -31,31 +31,24 @@ pub(super) struct DropUrls {
     #[arg(long)]
     dry_run: bool,
     /// With --dry-run: show so many at most
-    #[arg(long, value_name = "N", default_value_t = SHOWN, requires = "dry_run")]
+    #[arg(long, value_name = "N", default_value_t = bulk::SHOWN, requires = "dry_run")]
     show: usize,
 }
-
-/// How many URLs a dry run shows.
-pub(super) const SHOWN: usize = 20;
 
 impl DropUrls {
     pub(super) fn run(&self, at: Address<'_>, out: &mut Output) -> Result<Ended, String> {
         let frontier = at.open()?;
         let pattern = Pattern::new(&*self.pattern);
         if let Some(key) = &self.queue {
-            let queue = pollster::block_on(frontier.queue(moment::now(), key));
-            if queue.map_err(|error| error.to_string())?.is_none() {
-                return Err(format!(
-                    "nobody knows a queue `{key}` in crawl `{}`; `trapline frontier queues` lists those there are",
-                    at.crawl
-                ));
-            }
+            bulk::check_queue(&frontier, at, key)?;
         }
         let mut row: Row = vec![("crawl", json!(at.crawl))];
         row.extend(self.queue.as_ref().map(|key| ("queue", json!(key))));
         row.push(("pattern", json!(self.pattern)));
         let count = if self.dry_run {
-            let (count, shown) = would_drop(&frontier, self.queue.as_deref(), Some(pattern), self.show)?;
+            let filter = UrlFilter { key: self.queue.clone(), pattern: Some(pattern) };
+            let (count, shown) =
+                bulk::would_change(&frontier, filter, Some(UrlState::Pending), |_| true, self.show)?;
             row.extend([("would_forget", json!(count)), ("among_them", json!(shown))]);
             count
         } else {
@@ -70,25 +63,4 @@ impl DropUrls {
         out.card(&row);
         Ok(if count == 0 { Ended::WithComplaints } else { Ended::Well })
     }
-}
-
-/// How many pending URLs fit, and the first of them.
-pub(super) fn would_drop(
-    frontier: &Frontier,
-    queue: Option<&str>,
-    pattern: Option<Pattern>,
-    most: usize,
-) -> Result<(u64, Vec<String>), String> {
-    let query = Query::Urls { key: queue.map(str::to_owned), pattern, state: Some(UrlState::Pending) };
-    let (mut count, mut shown) = (0, Vec::new());
-    listing::each_page(frontier, query, |rows| {
-        if let Rows::Urls(urls) = rows {
-            count += urls.len() as u64;
-            let room = most - shown.len();
-            let some = urls.into_iter().filter_map(|url| url.request).take(room);
-            shown.extend(some.map(|request| request.url.clone()));
-        }
-        true
-    })?;
-    Ok((count, shown))
 }

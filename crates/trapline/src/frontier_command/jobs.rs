@@ -3,20 +3,25 @@
 
 use clap::Args;
 use serde_json::json;
-use trapline_frontier::{Frontier, JobReport, Query, Rows, Steer};
+use trapline_frontier::{CrawlChange, Frontier, JobReport, Query, Rows, Steer};
 
 use super::address::Address;
 use super::output::{Output, Row};
 use super::{Ended, listing, moment};
 
-/// List background work: purges by pattern, and what is done to many dead letters
+/// List background work, or stop some: what is done to many URLs or dead letters
 ///
 /// Shows what is under way and the last jobs that have ended, with how many URLs each has changed. Work goes on with every command.
 #[derive(Args)]
 #[command(after_help = "\
-Example:
-  trapline frontier --store disk:crawl jobs")]
-pub(super) struct Jobs {}
+Examples:
+  trapline frontier --store disk:crawl jobs
+  trapline frontier --store disk:crawl jobs --cancel 7")]
+pub(super) struct Jobs {
+    /// Stop this job where it is; what it has done stays done
+    #[arg(long, value_name = "ID")]
+    cancel: Option<u64>,
+}
 
 const COLUMNS: [&str; 6] = ["id", "ended", "passed", "total", "affected", "what"];
 
@@ -24,9 +29,17 @@ const COLUMNS: [&str; 6] = ["id", "ended", "passed", "total", "affected", "what"
 const PATIENCE: u32 = 1000;
 
 impl Jobs {
-    #[expect(clippy::unused_self, reason = "commands are run alike, whether they have arguments or not")]
     pub(super) fn run(&self, at: Address<'_>, out: &mut Output) -> Result<Ended, String> {
-        let rows: Vec<_> = reports(&at.open()?)?.iter().map(row).collect();
+        let frontier = at.open()?;
+        if let Some(job) = self.cancel {
+            let steered = pollster::block_on(frontier.steer_crawl(moment::now(), CrawlChange::Cancel(job)));
+            if steered.map_err(|error| error.to_string())?.affected == 0 {
+                return Err(format!(
+                    "there is no job {job} under way that could be stopped; `trapline frontier jobs` lists them"
+                ));
+            }
+        }
+        let rows: Vec<_> = reports(&frontier)?.iter().map(row).collect();
         out.rows(&COLUMNS, &rows);
         if rows.is_empty() {
             out.say("no jobs");

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use clap::{Args, Subcommand};
 use serde_json::json;
 use trapline_core::{NO_BUDGET, Terms, Timestamp, parse_duration};
-use trapline_frontier::{CrawlChange, ErrorKind, Frontier, Pattern, QueueChange, Steer};
+use trapline_frontier::{CrawlChange, ErrorKind, Frontier, Pattern, QueueChange, Steer, UrlFilter, UrlState};
 
 use super::address::Address;
 use super::output::Output;
-use super::{Ended, complain, drop, jobs, moment};
+use super::{Ended, bulk, complain, jobs, moment};
 
 /// Change a queue or the crawl, in force for the very next claim
 #[derive(Args)]
@@ -132,7 +132,9 @@ impl SteerQueue {
     /// What a purge would forget.
     fn show(&self, frontier: &Frontier, out: &mut Output) -> Result<Ended, String> {
         let pattern = self.pattern.as_deref().map(Pattern::new);
-        let (count, shown) = drop::would_drop(frontier, Some(&self.key), pattern, drop::SHOWN)?;
+        let filter = UrlFilter { key: Some(self.key.clone()), pattern };
+        let (count, shown) =
+            bulk::would_change(frontier, filter, Some(UrlState::Pending), |_| true, bulk::SHOWN)?;
         out.card(&vec![
             ("queue", json!(self.key)),
             ("would_forget", json!(count)),

@@ -374,6 +374,63 @@ fn pending_urls_are_dropped_by_pattern_once_a_dry_run_has_shown_which() {
 }
 
 #[test]
+fn many_urls_are_visited_again_or_forgotten_once_a_dry_run_has_shown_which() {
+    let folder = Folder::new("bulk");
+    let urls: String = (0..6_000).map(|n| format!("http://{}.example/{}/{n}\n", n % 2, n % 3)).collect();
+    ask(&folder, &["admit"], &urls, 0);
+    ask(&folder, &["steer", "crawl", "delay=0", "concurrency=0"], "", 0);
+    let leases = ask(&folder, &["claim", "-n", "6000", "--lease", "1h"], "", 0);
+    let done =
+        |lease: &Value| format!("{{\"id\":{},\"outcome\":\"done\",\"status\":200}}\n", lease["id"]);
+    for some in leases.chunks(500) {
+        ask(&folder, &["settle"], &some.iter().map(done).collect::<String>(), 0);
+    }
+    let count = |state: &str| ask(&folder, &["stats"], "", 0)[0]["urls"][state].clone();
+    assert_eq!(count("done"), 6_000);
+
+    let revisit = ["revisit", "--queue", "1.example", "--pattern", "*/2/*"];
+    let dry = &ask(&folder, &[&revisit[..], &["--dry-run", "--show", "1"]].concat(), "", 0)[0];
+    assert_eq!((&dry["would_visit"], &dry["among_them"]), (&json!(1_000), &json!(["http://1.example/2/5"])));
+    assert_eq!(count("pending"), 0, "a dry run changes nothing");
+    assert_eq!(ask(&folder, &revisit, "", 0)[0]["to_be_visited"], 1_000);
+    assert_eq!(ask(&folder, &revisit, "", 1)[0]["to_be_visited"], 0);
+    assert_eq!(count("pending"), 1_000);
+
+    let pages = ["forget-pages", "--all", "--older"];
+    assert_eq!(ask(&folder, &[&pages[..], &["1h"]].concat(), "", 1)[0]["pages_forgotten"], 0);
+    let dry = &ask(&folder, &[&pages[..], &["0", "--dry-run", "--show", "0"]].concat(), "", 0)[0];
+    assert_eq!((&dry["would_forget_pages"], &dry["among_them"]), (&json!(6_000), &json!([])));
+    assert_eq!(ask(&folder, &[&pages[..], &["0"]].concat(), "", 0)[0]["pages_forgotten"], 6_000);
+
+    let forget = ["forget", "--pattern", "*/0/*"];
+    assert_eq!(ask(&folder, &[&forget[..], &["--dry-run"]].concat(), "", 0)[0]["would_forget"], 2_000);
+    assert_eq!(ask(&folder, &forget, "", 0)[0]["forgotten"], 2_000);
+    assert_eq!(ask(&folder, &forget, "", 1)[0]["forgotten"], 0);
+    assert_eq!(ask(&folder, &["forget", "--all"], "", 0)[0]["forgotten"], 4_000);
+    assert_eq!((count("pending"), count("done")), (json!(0), json!(0)));
+
+    let jobs = ask(&folder, &["jobs"], "", 0);
+    assert!(jobs.iter().any(|job| job["what"] == "forget URLs of all queues that match */0/*"), "{jobs:?}");
+    check_trouble(
+        &folder,
+        &["jobs", "--cancel", "999"],
+        "jobs: there is no job 999 under way that could be stopped; `trapline frontier jobs` lists them",
+    );
+    check_trouble(
+        &folder,
+        &["revisit", "--queue", "2.example"],
+        "revisit: nobody knows a queue `2.example` in crawl `default`; `trapline frontier queues` lists those there are",
+    );
+    check_trouble(
+        &folder,
+        &["forget-pages", "--all", "--older", "ever"],
+        "forget-pages: --older cannot be `ever`: write an age, such as 90d or 12h, or a time, such as 2026-05-01T12:00:00Z",
+    );
+    let told = run(&folder, &["forget"], b"");
+    assert!(told.error.contains("--pattern <PATTERN>|--queue <KEY>|--all"), "{}", told.error);
+}
+
+#[test]
 fn every_outcome_can_be_told_by_arguments() {
     let folder = Folder::new("outcomes");
     let urls: String = (1..=6).map(|n| format!("http://{n}.example/\n")).collect();

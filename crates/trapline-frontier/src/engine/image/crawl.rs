@@ -1,6 +1,7 @@
 //! A crawl in an image: all that there is little of. What there may be much of follows: see `kept.rs` and the other files.
 
-use prost::Message;
+use prost::{Message, Oneof};
+use trapline_core::Timestamp;
 
 use super::kept::{DeathMessage, DisregardMessage, KeptMessage, LeaseMessage, NoteMessage};
 use super::parts::{MomentMessage, SpanMessage, entry, moment, read_span, shifted};
@@ -11,7 +12,7 @@ use crate::engine::queues::QueueId;
 use crate::pattern::Pattern;
 use crate::report::{CrawlState, JobReport};
 use crate::settings::Settings;
-use crate::verbs::DeadChange;
+use crate::verbs::{DeadChange, UrlsChange};
 
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct CrawlMessage {
@@ -142,6 +143,26 @@ pub(super) struct JobMessage {
     again: bool,
     #[prost(uint64, tag = "9")]
     affected: u64,
+    #[prost(message, optional, tag = "10")]
+    urls: Option<UrlsMessage>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct UrlsMessage {
+    #[prost(string, optional, tag = "1")]
+    pattern: Option<String>,
+    #[prost(oneof = "UrlsChangeMessage", tags = "2, 3, 4")]
+    change: Option<UrlsChangeMessage>,
+}
+
+#[derive(Clone, PartialEq, Oneof)]
+enum UrlsChangeMessage {
+    #[prost(bool, tag = "2")]
+    Forget(bool),
+    #[prost(bool, tag = "3")]
+    Revisit(bool),
+    #[prost(uint64, tag = "4")]
+    ForgetPages(u64),
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -259,10 +280,21 @@ impl SettingsMessage {
 impl JobMessage {
     fn of(id: u64, job: &Job) -> Self {
         let Job { task, before, passed, total, again, affected } = job;
-        let (purge, replay, queue) = match task {
-            Task::Sweep => (None, None, None),
-            Task::Purge { queue, pattern } => (Some(pattern.to_string()), None, *queue),
-            Task::Dead { queue, change } => (None, Some(*change == DeadChange::Replay), *queue),
+        let (mut purge, mut replay, mut urls) = (None, None, None);
+        let queue = match task {
+            Task::Sweep => None,
+            Task::Purge { queue, pattern } => {
+                purge = Some(pattern.to_string());
+                *queue
+            }
+            Task::Dead { queue, change } => {
+                replay = Some(*change == DeadChange::Replay);
+                *queue
+            }
+            Task::Urls { queue, pattern, change } => {
+                urls = Some(UrlsMessage::of(pattern.as_ref(), *change));
+                *queue
+            }
         };
         Self {
             id,
@@ -274,6 +306,7 @@ impl JobMessage {
             total: *total,
             again: *again,
             affected: *affected,
+            urls,
         }
     }
 
@@ -282,13 +315,14 @@ impl JobMessage {
         if queue.is_some_and(|queue| queue.0 >= queues) {
             return Err(BadImage::Impossible("the queue of a job"));
         }
-        let task = match (&self.purge, self.replay) {
-            (Some(pattern), _) => Task::Purge { queue, pattern: Pattern::new(pattern.clone()) },
-            (None, Some(replay)) => {
+        let task = match (&self.purge, self.replay, &self.urls) {
+            (Some(pattern), ..) => Task::Purge { queue, pattern: Pattern::new(pattern.clone()) },
+            (None, Some(replay), _) => {
                 let change = if replay { DeadChange::Replay } else { DeadChange::Purge };
                 Task::Dead { queue, change }
             }
-            (None, None) => Task::Sweep,
+            (None, None, Some(urls)) => urls.read(queue)?,
+            (None, None, None) => Task::Sweep,
         };
         Ok(Job {
             task,
@@ -298,5 +332,27 @@ impl JobMessage {
             again: self.again,
             affected: self.affected,
         })
+    }
+}
+
+impl UrlsMessage {
+    fn of(pattern: Option<&Pattern>, change: UrlsChange) -> Self {
+        let change = match change {
+            UrlsChange::Forget => UrlsChangeMessage::Forget(true),
+            UrlsChange::Revisit => UrlsChangeMessage::Revisit(true),
+            UrlsChange::ForgetPages(before) => UrlsChangeMessage::ForgetPages(before.as_millis()),
+        };
+        Self { pattern: pattern.map(ToString::to_string), change: Some(change) }
+    }
+
+    fn read(&self, queue: Option<QueueId>) -> Result<Task, BadImage> {
+        let change = match self.change.as_ref().ok_or(BadImage::Lacks("what a job does"))? {
+            UrlsChangeMessage::Forget(_) => UrlsChange::Forget,
+            UrlsChangeMessage::Revisit(_) => UrlsChange::Revisit,
+            UrlsChangeMessage::ForgetPages(before) => {
+                UrlsChange::ForgetPages(Timestamp::from_millis(*before))
+            }
+        };
+        Ok(Task::Urls { queue, pattern: self.pattern.clone().map(Pattern::new), change })
     }
 }

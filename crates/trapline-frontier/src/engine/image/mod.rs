@@ -336,13 +336,15 @@ mod tests {
             None
         }
 
-        fn copy(&self, place: u64) -> u64 {
+        fn copy(&self, place: u64, _: bool) -> u64 {
             place
         }
 
         fn page(&self, _: u64) -> Option<Arc<PageRecord>> {
             None
         }
+
+        fn free_page(&self, _: u64, _: &PageRecord) {}
 
         fn free(&self, _: u64) {}
     }

@@ -45,11 +45,16 @@ enum Verb {
 struct MoveMessage {
     #[prost(string, tag = "1")]
     crawl: String,
+    /// As they were written at first: the entries, and where each was.
     #[prost(uint32, repeated, tag = "2")]
     entries: Vec<u32>,
-    /// Where each was.
     #[prost(uint64, repeated, tag = "3")]
     places: Vec<u64>,
+    /// How far each is from the one before.
+    #[prost(sint64, repeated, tag = "4")]
+    entry_steps: Vec<i64>,
+    #[prost(sint64, repeated, tag = "5")]
+    place_steps: Vec<i64>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -200,13 +205,31 @@ pub(crate) fn pass(bytes: &mut Vec<u8>, crawl: &str, now: Timestamp) {
 
 /// Appends that what the log has of these entries of a crawl was moved.
 pub(crate) fn relocate(bytes: &mut Vec<u8>, crawl: &str, moved: &[(u32, u64)]) {
-    let (entries, places) = moved.iter().copied().unzip();
-    put(bytes, Verb::Move(MoveMessage { crawl: crawl.to_owned(), entries, places }));
+    let message = MoveMessage {
+        crawl: crawl.to_owned(),
+        entries: Vec::new(),
+        places: Vec::new(),
+        entry_steps: steps(moved.iter().map(|(entry, _)| u64::from(*entry))),
+        place_steps: steps(moved.iter().map(|(_, place)| *place)),
+    };
+    put(bytes, Verb::Move(message));
 }
 
-/// At most so many bytes has that message.
-pub(crate) fn bound_relocate(crawl: &str, entries: usize) -> u64 {
-    (HEAD + crawl.len() + entries * 16) as u64
+/// How far each number is from the one before, the first from 0.
+fn steps(numbers: impl Iterator<Item = u64>) -> Vec<i64> {
+    let mut last = 0;
+    let step = |number: u64| number.wrapping_sub(std::mem::replace(&mut last, number)) as i64;
+    numbers.map(step).collect()
+}
+
+/// The numbers that were so far from each other.
+fn walk(steps: &[i64]) -> Vec<u64> {
+    let mut last = 0_u64;
+    let number = |step: &i64| {
+        last = last.wrapping_add(*step as u64);
+        last
+    };
+    steps.iter().map(number).collect()
 }
 
 fn put(bytes: &mut Vec<u8>, verb: Verb) {
@@ -243,7 +266,11 @@ pub(crate) fn read(message: &[u8], texts: &[u8]) -> Result<Command, Unreadable> 
         }
         Verb::Steer(message) => read_steer(message)?,
         Verb::Pass(PassMessage { crawl, now }) => Command::Pass { crawl, now: read_time(now) },
-        Verb::Move(MoveMessage { crawl, entries, places }) => {
+        Verb::Move(MoveMessage { crawl, mut entries, mut places, entry_steps, place_steps }) => {
+            for entry in walk(&entry_steps) {
+                entries.push(u32::try_from(entry).map_err(|_| Unreadable::Beyond("an entry"))?);
+            }
+            places.extend(walk(&place_steps));
             if entries.len() != places.len() {
                 return Err(Unreadable::Lacks("some of its places"));
             }

@@ -3,7 +3,8 @@
 use prost::{Message, Oneof};
 use trapline_core::IdentityKey;
 use trapline_frontier::{
-    CrawlChange, DeadChange, DeadLetters, NewCrawl, Pattern, QueueChange, Steer, UrlChange,
+    CrawlChange, DeadChange, DeadLetters, NewCrawl, Pattern, QueueChange, Steer, UrlChange, UrlFilter,
+    UrlsChange,
 };
 
 use super::candidate::TermsMessage;
@@ -14,7 +15,7 @@ use super::{IdentityMessage, Unreadable, read_byte, read_time};
 
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct ActMessage {
-    #[prost(oneof = "Target", tags = "1, 2, 3, 4")]
+    #[prost(oneof = "Target", tags = "1, 2, 3, 4, 5")]
     target: Option<Target>,
 }
 
@@ -28,6 +29,8 @@ enum Target {
     Dead(DeadMessage),
     #[prost(message, tag = "4")]
     Crawl(CrawlMessage),
+    #[prost(message, tag = "5")]
+    Urls(UrlsMessage),
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -74,6 +77,26 @@ enum UrlChangeMessage {
     Forget(bool),
     #[prost(uint32, tag = "3")]
     Class(u32),
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct UrlsMessage {
+    #[prost(string, optional, tag = "1")]
+    key: Option<String>,
+    #[prost(string, optional, tag = "2")]
+    pattern: Option<String>,
+    #[prost(oneof = "UrlsChangeMessage", tags = "3, 4, 5")]
+    change: Option<UrlsChangeMessage>,
+}
+
+#[derive(Clone, PartialEq, Oneof)]
+enum UrlsChangeMessage {
+    #[prost(bool, tag = "3")]
+    Forget(bool),
+    #[prost(bool, tag = "4")]
+    Revisit(bool),
+    #[prost(uint64, tag = "5")]
+    ForgetPages(u64),
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -175,6 +198,15 @@ impl From<&Steer> for ActMessage {
                     UrlChange::Class(class) => UrlChangeMessage::Class((*class).into()),
                 }),
             }),
+            Steer::Urls(UrlFilter { key, pattern }, change) => Target::Urls(UrlsMessage {
+                key: key.clone(),
+                pattern: pattern.as_ref().map(ToString::to_string),
+                change: Some(match change {
+                    UrlsChange::Forget => UrlsChangeMessage::Forget(true),
+                    UrlsChange::Revisit => UrlsChangeMessage::Revisit(true),
+                    UrlsChange::ForgetPages(before) => UrlsChangeMessage::ForgetPages(before.as_millis()),
+                }),
+            }),
             Steer::Dead(which, change) => Target::Dead(DeadMessage {
                 which: Some(match which {
                     DeadLetters::All => WhichMessage::All(true),
@@ -206,6 +238,14 @@ impl ActMessage {
                     UrlChangeMessage::Class(class) => UrlChange::Class(read_byte(class, "a class")?),
                 };
                 Steer::Url(identity, change)
+            }
+            Target::Urls(UrlsMessage { key, pattern, change }) => {
+                let change = match change.ok_or(lacks_change)? {
+                    UrlsChangeMessage::Forget(_) => UrlsChange::Forget,
+                    UrlsChangeMessage::Revisit(_) => UrlsChange::Revisit,
+                    UrlsChangeMessage::ForgetPages(before) => UrlsChange::ForgetPages(read_time(before)),
+                };
+                Steer::Urls(UrlFilter { key, pattern: pattern.map(Pattern::new) }, change)
             }
             Target::Dead(DeadMessage { which, change }) => {
                 let which = match which.ok_or(Unreadable::Lacks("which dead letters"))? {
@@ -337,6 +377,20 @@ pub(super) fn samples() -> Vec<Steer> {
     let mut samples: Vec<_> = queue.into_iter().map(|change| Steer::Queue("k".to_owned(), change)).collect();
     for change in [UrlChange::Forget, UrlChange::Class(0), UrlChange::Class(255)] {
         samples.push(Steer::Url(identity, change));
+    }
+    for which in [
+        UrlFilter::default(),
+        UrlFilter { key: Some(String::new()), pattern: Some(Pattern::new("")) },
+        UrlFilter { key: None, pattern: Some(Pattern::new("*x*")) },
+    ] {
+        for change in [
+            UrlsChange::Forget,
+            UrlsChange::Revisit,
+            UrlsChange::ForgetPages(Timestamp::ZERO),
+            UrlsChange::ForgetPages(Timestamp::from_millis(u64::MAX)),
+        ] {
+            samples.push(Steer::Urls(which.clone(), change));
+        }
     }
     for which in [DeadLetters::All, DeadLetters::Queue(String::new()), DeadLetters::Url(identity)] {
         for change in [DeadChange::Replay, DeadChange::Purge] {
