@@ -40,4 +40,11 @@ pub trait Library: fmt::Debug + Send + Sync {
 
     /// What was put there is needed no more.
     fn free(&self, place: u64);
+
+    /// The same for very many places at once.
+    fn free_all(&self, places: &mut dyn Iterator<Item = u64>) {
+        for place in places {
+            self.free(place);
+        }
+    }
 }

@@ -108,6 +108,13 @@ impl Payloads {
         }
     }
 
+    /// Lets a library free all of these. What is here goes by itself.
+    pub(super) fn free_all(&self, places: &mut dyn Iterator<Item = u64>) {
+        if let Self::Elsewhere(library) = self {
+            library.free_all(places);
+        }
+    }
+
     pub(super) fn request(&self, place: Place) -> Arc<Request> {
         match self {
             Self::Here(texts) => texts.request(place.text()),

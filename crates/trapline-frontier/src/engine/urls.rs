@@ -495,12 +495,9 @@ impl Urls {
 
     /// Frees what a library has of all entries, which are about to be dropped.
     pub(super) fn free_all(&mut self) {
-        for slot in 0..self.slots() {
-            let record = self[EntryId(slot)];
-            if record.state() != State::Free {
-                self.payloads.free(record.request);
-            }
-        }
+        let records = (0..self.slots()).map(|slot| &self[EntryId(slot)]);
+        let places = records.filter(|record| record.state() != State::Free).map(|record| record.request);
+        self.payloads.free_all(&mut places.map(Place::get));
     }
 
     /// Where a library has what is known of its page, if it has.

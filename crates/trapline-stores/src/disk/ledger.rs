@@ -47,10 +47,10 @@ impl Ledger {
         }
     }
 
-    /// A text of a segment is needed no more.
-    pub(crate) fn free(&mut self, segment: u64) {
+    /// Texts of a segment are needed no more.
+    pub(crate) fn free(&mut self, segment: u64, texts: u64) {
         if let Some(account) = self.accounts.get_mut(&segment) {
-            account.alive = account.alive.saturating_sub(1);
+            account.alive = account.alive.saturating_sub(texts);
         }
     }
 
@@ -128,9 +128,9 @@ mod tests {
         let mut ledger = Ledger::default();
         ledger.put(3, 4, 400);
         ledger.put(5, 1, 70);
-        ledger.free(3);
-        ledger.free(5);
-        ledger.free(9);
+        ledger.free(3, 1);
+        ledger.free(5, 1);
+        ledger.free(9, 1);
         assert_eq!(ledger.account(3), Account { put: 4, put_bytes: 400, alive: 3 });
         assert_eq!((ledger.account(3).alive_bytes(), ledger.account(5).alive_bytes()), (300, 0));
         assert_eq!(ledger.alive(), BTreeMap::from([(3, 3)]));

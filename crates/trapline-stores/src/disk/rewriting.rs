@@ -92,7 +92,7 @@ impl Shared {
         }
     }
 
-    /// The segments that are worth rewriting: the emptiest of those before the latest snapshot, as long as more than a third
+    /// The segments that are worth rewriting: the emptiest of those before the latest snapshot, as long as more than a quarter
     /// comes on top of what is needed, and more than one segment.
     pub(super) fn unfit_segments(&self) -> Unfit {
         let before = self.snapshots.lock().map_or(0, |snapshots| snapshots.segment);
@@ -119,7 +119,7 @@ impl Shared {
         segments.sort_unstable_by_key(|(_, bytes, alive)| alive * 1000 / bytes);
         let mut moved = 0;
         for (number, bytes, alive) in segments {
-            let is_worth_it = waste > needed / 3 && waste > self.segment_bytes && alive < bytes / 5 * 4;
+            let is_worth_it = waste > needed / 4 && waste > self.segment_bytes && alive < bytes / 5 * 4;
             if !is_worth_it || moved > PASS_BYTES {
                 break;
             }

@@ -40,6 +40,8 @@ const ENDING: &str = ".snapshot";
 
 /// So much is written at once.
 const WRITTEN_AT_ONCE: usize = 1 << 20;
+/// After so much it is brought to disk: whoever waits for the log would wait for all of it otherwise.
+const SYNCED_AT_ONCE: u64 = 4 << 20;
 
 /// The name of the snapshot of everything before this record.
 pub(crate) fn name(next: u64) -> String {
@@ -59,6 +61,8 @@ pub(crate) struct Writer {
     at: u64,
     bytes: Vec<u8>,
     frames: u64,
+    /// Up to where it is on disk.
+    synced: u64,
 }
 
 impl Writer {
@@ -82,7 +86,7 @@ impl Writer {
         header.extend_from_slice(&ledger);
         header.extend_from_slice(&xxh3_64(&ledger).to_le_bytes());
         let file = files.create(&name(position.next), 0)?;
-        Ok(Self { file, at: 0, bytes: header, frames: 0 })
+        Ok(Self { file, at: 0, bytes: header, frames: 0, synced: 0 })
     }
 
     /// Takes the next frames of an image, of which there must be some. Answers the last one, which is written to finish it.
@@ -112,6 +116,10 @@ impl Writer {
         self.file.write(self.at, &self.bytes)?;
         self.at += self.bytes.len() as u64;
         self.bytes.clear();
+        if self.at - self.synced >= SYNCED_AT_ONCE {
+            self.file.sync()?;
+            self.synced = self.at;
+        }
         Ok(())
     }
 

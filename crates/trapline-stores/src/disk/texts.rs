@@ -448,7 +448,22 @@ impl Library for Texts {
     fn free(&self, place: u64) {
         let mut present = self.present();
         present.account();
-        present.ledger.free(segment_of(place));
+        present.ledger.free(segment_of(place), 1);
+    }
+
+    fn free_all(&self, places: &mut dyn Iterator<Item = u64>) {
+        let mut present = self.present();
+        present.account();
+        // Neighbours lie in one segment mostly.
+        let mut run = (0, 0);
+        for segment in places.map(segment_of) {
+            if segment != run.0 {
+                present.ledger.free(run.0, run.1);
+                run = (segment, 0);
+            }
+            run.1 += 1;
+        }
+        present.ledger.free(run.0, run.1);
     }
 }
 

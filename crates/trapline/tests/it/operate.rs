@@ -380,8 +380,7 @@ fn many_urls_are_visited_again_or_forgotten_once_a_dry_run_has_shown_which() {
     ask(&folder, &["admit"], &urls, 0);
     ask(&folder, &["steer", "crawl", "delay=0", "concurrency=0"], "", 0);
     let leases = ask(&folder, &["claim", "-n", "6000", "--lease", "1h"], "", 0);
-    let done =
-        |lease: &Value| format!("{{\"id\":{},\"outcome\":\"done\",\"status\":200}}\n", lease["id"]);
+    let done = |lease: &Value| format!("{{\"id\":{},\"outcome\":\"done\",\"status\":200}}\n", lease["id"]);
     for some in leases.chunks(500) {
         ask(&folder, &["settle"], &some.iter().map(done).collect::<String>(), 0);
     }

@@ -8,6 +8,7 @@
 //! Frames are protobuf messages, so that what is added later can be left out by those who wrote earlier. Tags are never
 //! given to another meaning.
 
+mod column;
 mod crawl;
 mod entries;
 mod kept;
@@ -25,7 +26,7 @@ use super::Engine;
 use super::crawl::Crawl;
 use crate::library::Library;
 use crawl::CrawlMessage;
-use entries::{LivesMessage, MoresMessage, RecordsMessage};
+use entries::{LivesMessage, MoresMessage, PlainLivesMessage, PlainRecordsMessage, RecordsMessage};
 use kept::{DeathsMessage, DisregardsMessage, LeasesMessage, NotesMessage};
 use queues::QueuesMessage;
 use restore::Restored;
@@ -65,7 +66,7 @@ pub enum BadImage {
 
 #[derive(Clone, PartialEq, Message)]
 struct FrameMessage {
-    #[prost(oneof = "Content", tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11")]
+    #[prost(oneof = "Content", tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13")]
     content: Option<Content>,
 }
 
@@ -76,10 +77,11 @@ enum Content {
     /// Followed by all that belongs to it.
     #[prost(message, tag = "2")]
     Crawl(Box<CrawlMessage>),
+    /// As earlier versions wrote them.
     #[prost(message, tag = "3")]
-    Records(RecordsMessage),
+    PlainRecords(PlainRecordsMessage),
     #[prost(message, tag = "4")]
-    Lives(LivesMessage),
+    PlainLives(PlainLivesMessage),
     #[prost(message, tag = "5")]
     Mores(MoresMessage),
     #[prost(message, tag = "6")]
@@ -94,6 +96,10 @@ enum Content {
     Disregards(DisregardsMessage),
     #[prost(message, tag = "11")]
     Notes(NotesMessage),
+    #[prost(message, tag = "12")]
+    Records(RecordsMessage),
+    #[prost(message, tag = "13")]
+    Lives(LivesMessage),
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -277,8 +283,10 @@ impl Restore {
                 self.end_crawl()?;
                 self.crawl = Some(Restored::begin(*message, &self.engine)?);
             }
-            Content::Records(message) => crawl?.records(&message)?,
-            Content::Lives(message) => crawl?.lives(&message)?,
+            Content::Records(message) => crawl?.records(message.read()?),
+            Content::PlainRecords(message) => crawl?.records(message.read()?),
+            Content::Lives(message) => crawl?.lives(message.read()?),
+            Content::PlainLives(message) => crawl?.lives(message.read()?),
             Content::Mores(message) => crawl?.mores(message)?,
             Content::Queues(message) => crawl?.queues(message)?,
             Content::Leases(LeasesMessage { leases }) => crawl?.leases(&leases)?,

@@ -9,17 +9,16 @@ use trapline_core::{IdentityKey, Timestamp};
 
 use super::BadImage;
 use super::crawl::{CrawlMessage, EndedJobMessage};
-use super::entries::{LivesMessage, MoresMessage, RecordsMessage};
+use super::entries::MoresMessage;
 use super::kept::{DeathMessage, DisregardMessage, KeptMessage, LeaseMessage, NoteMessage};
 use super::parts::{read_moment, unshifted};
 use super::queues::QueuesMessage;
 use crate::engine::Engine;
 use crate::engine::crawl::Crawl;
 use crate::engine::moment::Moment;
-use crate::engine::payloads::Place;
 use crate::engine::queues::{QueueId, Retired, Standing};
 use crate::engine::timers::Event;
-use crate::engine::urls::{EntryId, Record, State};
+use crate::engine::urls::{EntryId, Live, Record, State};
 use crate::report::CrawlState;
 use crate::verbs::NewCrawl;
 
@@ -109,42 +108,16 @@ impl Restored {
         }
     }
 
-    pub(super) fn records(&mut self, message: &RecordsMessage) -> Result<(), BadImage> {
-        let columns = || {
-            let identity = |bytes: &[u8]| bytes.try_into().map(u128::from_le_bytes).ok();
-            let identities = message.identities.chunks(16).map(identity);
-            let mut requests = message.requests.iter();
-            let mut queues = message.queues.iter();
-            let mut costs = message.costs.iter();
-            let mut lives = message.lives.iter();
-            let mut deletions = message.deletions.iter();
-            let mut classes = message.classes.iter();
-            let mut bits = message.bits.iter();
-            identities.map(move |identity| {
-                Record::restore(
-                    identity?,
-                    Place::new(*requests.next()?),
-                    QueueId(*queues.next()?),
-                    *costs.next()?,
-                    unshifted(*lives.next()?),
-                    u16::try_from(*deletions.next()?).ok()?,
-                    *classes.next()?,
-                    *bits.next()?,
-                )
-            })
-        };
-        for record in columns() {
-            self.crawl.urls.records.push(record.ok_or(BadImage::Impossible("a record"))?);
+    pub(super) fn records(&mut self, records: Vec<Record>) {
+        for record in records {
+            self.crawl.urls.records.push(record);
         }
-        Ok(())
     }
 
-    pub(super) fn lives(&mut self, message: &LivesMessage) -> Result<(), BadImage> {
-        for at in 0..message.flags.len() {
-            let live = message.live(at).ok_or(BadImage::Impossible("a live part"))?;
+    pub(super) fn lives(&mut self, lives: Vec<Live>) {
+        for live in lives {
             self.crawl.urls.live.push(live);
         }
-        Ok(())
     }
 
     pub(super) fn mores(&mut self, message: MoresMessage) -> Result<(), BadImage> {

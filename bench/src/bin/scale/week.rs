@@ -1,0 +1,59 @@
+//! A week in an hour: all URLs are visited again and again, and what they take stays the same.
+
+use std::time::{Duration, Instant};
+
+use trapline_bench::stream::url;
+use trapline_core::{Request, Timestamp};
+use trapline_frontier::{Answer, Outcome, Settlement, Visit, Want};
+
+use super::{BATCH, HEAD, Tails, Wish, open, remove, row, stats};
+
+pub fn run(wish: &Wish) {
+    println!(
+        "{} settlements on {} URLs over {} hosts, each with a page record and a next visit; claim + settle in batches of {BATCH}\n",
+        wish.settlements, wish.urls, wish.hosts
+    );
+    let frontier = open(&wish.folder);
+    for first in (0..wish.urls).step_by(BATCH) {
+        let requests = (first..first + BATCH as u64).map(|number| Request::get(url(number % wish.hosts, number)));
+        pollster::block_on(frontier.admit(Timestamp::ZERO, requests)).expect("the store admits");
+    }
+    println!("{HEAD}");
+    // By the time all had their turn, the first is due again.
+    let round = Duration::from_millis(wish.urls / BATCH as u64);
+    let mut tails = Tails::default();
+    let (mut settled, mut now) = (0, Timestamp::ZERO);
+    for tenth in 1..=10 {
+        let (before, begun) = (settled, Instant::now());
+        while settled < wish.settlements * tenth / 10 {
+            now = now + Duration::from_millis(1);
+            let claimed = tails.time(|| pollster::block_on(frontier.claim(now, Want::urls(BATCH))));
+            let leases = claimed.expect("the store grants").leases;
+            let visits = settled / wish.urls;
+            let batch: Vec<_> = leases
+                .iter()
+                .map(|lease| {
+                    let changed = (lease.id.0 + visits) % 5 == 0;
+                    let digest = blake(lease.identity.0, if changed { visits } else { 0 });
+                    let visit = Visit { status: 200, bytes: 20_000, digest: Some(digest), ..Visit::default() };
+                    Settlement::new(lease.id, Outcome::Done { visit, next: Some(now + round) })
+                })
+                .collect();
+            settled += batch.len() as u64;
+            let answers = tails.time(|| pollster::block_on(frontier.settle(now, batch)));
+            let answers = answers.expect("the store settles");
+            assert!(answers.iter().all(|answer| answer.answer == Answer::Done), "no lease is stale");
+        }
+        let rate = (settled - before) as f64 / begun.elapsed().as_secs_f64();
+        row(&format!("{tenth}"), rate, tails.take(), &stats(&frontier, now));
+    }
+    drop(frontier);
+    remove(&wish.folder);
+}
+
+/// Something that looks like a digest.
+fn blake(identity: u128, visits: u64) -> Vec<u8> {
+    let mut digest = identity.to_le_bytes().to_vec();
+    digest.extend(identity.wrapping_mul(0x9e37_79b9_7f4a_7c15 | u128::from(visits) << 64).to_le_bytes());
+    digest
+}
