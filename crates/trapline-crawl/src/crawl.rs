@@ -1,7 +1,7 @@
 //! The crawl: one loop that claims, lets fetch, and settles.
 //!
 //! All policy is in the chains, which run in tasks of their own, one a visit. The loop alone talks to the frontier, in batches. How it obeys
-//! orders is in `obedience.rs`, and what it does while the store is away in `patience.rs`.
+//! orders is in `obedience.rs`, what it does while the store is away in `patience.rs`, and when it is over in `crawl_end.rs`.
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
@@ -11,12 +11,12 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 use trapline_core::Timestamp;
 use trapline_frontier::{
-    Answer, Claimed, CrawlState, Ear, Frontier, LeaseId, NoteWrite, Outcome, Settled, Settlement, StoreError,
-    Want,
+    Answer, Claimed, Ear, Frontier, LeaseId, NoteWrite, Outcome, Settled, Settlement, StoreError, Want,
 };
 
 use crate::candidate::{CandidateChain, Scope, seed_notes};
 use crate::crawl_builder::CrawlBuilder;
+use crate::crawl_end::CrawlEnd;
 use crate::flights::{Flights, Landed};
 use crate::gate::Gate;
 use crate::handle::{CrawlHandle, Haste, Order};
@@ -61,23 +61,6 @@ pub struct Crawl {
     pub(crate) seeding: bool,
     pub(crate) stopping: bool,
     pub(crate) begun: Timestamp,
-}
-
-/// Why a crawl has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CrawlEnd {
-    /// There is nothing left to do.
-    Exhausted,
-    /// The frontier's crawl was finished, by hand or by a limit of its own.
-    Finished,
-    /// So many pages are done as were wanted.
-    MaxPages,
-    /// So many bytes have come.
-    MaxBytes,
-    /// So much time has passed.
-    MaxTime,
-    /// Somebody stopped it.
-    Stopped,
 }
 
 /// Why a crawl cannot go on.
@@ -267,40 +250,6 @@ impl Crawl {
                 room.min(left.saturating_sub(self.flights.len()))
             }
         }
-    }
-
-    fn limit_reached(&self, now: Timestamp) -> Option<CrawlEnd> {
-        let tally = self.tally();
-        if self.options.max_pages.is_some_and(|most| tally.pages_ever() >= most) {
-            Some(CrawlEnd::MaxPages)
-        } else if self.options.max_bytes.is_some_and(|most| tally.bytes_ever() >= most) {
-            Some(CrawlEnd::MaxBytes)
-        } else if self.options.max_time.is_some_and(|most| now.since(self.begun) >= most) {
-            Some(CrawlEnd::MaxTime)
-        } else {
-            None
-        }
-    }
-
-    /// Whether that was all.
-    async fn end(&mut self, claimed: &Claimed) -> Result<Option<CrawlEnd>, Halt> {
-        if !self.flights.is_empty() {
-            return Ok(None);
-        }
-        if self.stopping {
-            return Ok(Some(CrawlEnd::Stopped));
-        }
-        let now = self.now().await?;
-        if let Some(limit) = self.limit_reached(now) {
-            return Ok(Some(limit));
-        }
-        let idle = claimed.exhausted && !self.seeding && self.options.end_when_exhausted;
-        if !idle {
-            return Ok(None);
-        }
-        let report = self.patiently("look", async |frontier, now| frontier.report(now).await).await?;
-        let finished = matches!(report.state, CrawlState::Finished(_));
-        Ok(Some(if finished { CrawlEnd::Finished } else { CrawlEnd::Exhausted }))
     }
 
     /// Waits for whatever comes first: a visit that ends, an order, a queue that may be asked again, news of others.

@@ -10,6 +10,7 @@ pub mod candidate;
 mod chain;
 mod crawl;
 mod crawl_builder;
+mod crawl_end;
 pub mod disposition;
 pub mod fetch;
 mod flights;
@@ -27,8 +28,9 @@ mod tally;
 mod text_set;
 
 pub use chain::{ChainError, Flow, Processor, Processors, Rule, Rules};
-pub use crawl::{Crawl, CrawlEnd, CrawlError};
+pub use crawl::{Crawl, CrawlError};
 pub use crawl_builder::CrawlBuilder;
+pub use crawl_end::CrawlEnd;
 pub use handle::{Admissions, CrawlHandle};
 pub use line::{PageLine, SkippedLine};
 pub use options::{ChainNames, CrawlOptions};

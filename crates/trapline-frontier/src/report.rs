@@ -265,6 +265,16 @@ pub struct QueueReport {
     pub next_fetch: Option<Timestamp>,
 }
 
+impl QueueReport {
+    /// What `why` says of a queue that is over its budget.
+    pub const OVER_BUDGET: &str = "its next URL does not fit its budget";
+
+    /// Whether it is retired because of its budget, and not because somebody wanted it.
+    pub fn is_over_budget(&self) -> bool {
+        self.state == QueueState::Retired && self.why.contains(Self::OVER_BUDGET)
+    }
+}
+
 /// What is known of a URL.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UrlReport {

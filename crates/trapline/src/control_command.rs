@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use trapline_core::format_duration;
 use trapline_frontier::{CrawlChange, CrawlState, Frontier, QueueState, UrlState};
 
-use crate::crawl_command::{Order, order};
+use crate::crawl_command::{Held, Order, order};
 use crate::ended::{self, Ended};
 use crate::output::{Output, Row};
 use crate::{moment, store_url};
@@ -113,15 +113,17 @@ fn show(args: &StatusArgs) -> Result<Ended, String> {
         None => {
             let frontier = stopped(&args.which)?;
             let now = moment::now();
-            let (report, stats) = pollster::block_on(async {
-                Ok::<_, trapline_frontier::StoreError>((
-                    frontier.report(now).await?,
-                    frontier.stats(now).await?,
-                ))
+            let (report, stats, held) = pollster::block_on(async {
+                let (report, stats) = (frontier.report(now).await?, frontier.stats(now).await?);
+                let holds = report.exhausted && stats.urls_in(UrlState::Pending) > 0;
+                let held = if holds { Some(Held::count(&frontier).await?) } else { None };
+                Ok::<_, trapline_frontier::StoreError>((report, stats, held))
             })
             .map_err(|error| error.to_string())?;
             let state = match &report.state {
-                CrawlState::Running if report.exhausted => "all is done".to_owned(),
+                CrawlState::Running if report.exhausted => {
+                    held.map_or_else(|| "all is done".to_owned(), Held::sentence)
+                }
                 CrawlState::Running => {
                     "not running; `trapline crawl` with the same folder goes on".to_owned()
                 }

@@ -5,8 +5,10 @@
 
 mod adapt;
 mod control;
+mod ending;
 mod files;
 mod folder;
+mod held;
 mod inject;
 mod plan;
 mod report;
@@ -28,11 +30,12 @@ use crate::ended::complain;
 use crate::log;
 
 pub(crate) use control::{Order, order};
+pub(crate) use held::Held;
 
 /// Exit code where all is done, and not one page came as it should.
 const NOTHING: u8 = 1;
 
-/// Exit code where a limit ended the crawl; running it again with a higher one goes on.
+/// Exit code where a limit ended the crawl, or budgets hold back what is left; running it again with a higher one goes on.
 const LIMIT: u8 = 3;
 
 /// Exit code where somebody stopped the crawl; running it again goes on.
@@ -48,7 +51,8 @@ const STOPPED: u8 = 4;
 /// Ctrl-C once finishes what is in flight and saves; twice stops now. Both can be resumed.
 ///
 /// Exit code 0: all is done. 1: all is done, and not one page was fetched (no answer,
-/// an error such as 404, not allowed, or not wanted). 2: trouble. 3: a limit was reached. 4: stopped.
+/// an error such as 404, not allowed, or not wanted). 2: trouble. 3: a limit was reached, or budgets
+/// hold back what is left. 4: stopped.
 #[derive(Args, Default)]
 #[command(after_help = "\
 Examples:

@@ -1,8 +1,10 @@
 //! Where a crawl ends by itself.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use trapline_crawl::CrawlEnd;
+use trapline_frontier::{CrawlChange, QueueChange, Steer};
 
 use crate::sites::{Sites, page, status};
 
@@ -72,9 +74,32 @@ fn a_host_has_a_budget() {
             ..trapline_crawl::candidate::HostTerms::default()
         }];
     });
-    assert_eq!(sites.crawl(&seeds), CrawlEnd::Exhausted);
+    assert_eq!(sites.crawl(&seeds), CrawlEnd::Retired);
     let of = |host: &str| sites.asked().iter().filter(|url| url.contains(host)).count();
     assert_eq!((of("h0.test"), of("h1.test")), (4, 11));
+}
+
+/// Crawls until a page is done, and then steers.
+fn crawl_and_steer(change: Steer) -> (CrawlEnd, usize) {
+    let (sites, seeds) = wide(1);
+    let (later, store, world) = (sites.clone(), Arc::clone(&sites.store), sites.world.clone());
+    let end = sites.crawl_while(&[&seeds[0]], |_, _| async move {
+        later.sleep(Duration::from_millis(1500)).await;
+        store.steer("test", world.now(), change).await.unwrap();
+    });
+    (end, sites.asked().len())
+}
+
+#[test]
+fn what_waits_in_a_queue_that_was_retired_is_not_called_done() {
+    let queue = Steer::Queue("h0.test".to_owned(), QueueChange::Retire);
+    assert_eq!(crawl_and_steer(queue), (CrawlEnd::Retired, 2));
+}
+
+#[test]
+fn a_crawl_that_was_finished_ends_whatever_is_pending() {
+    let finish = Steer::Crawl(CrawlChange::Finish("enough".to_owned()));
+    assert_eq!(crawl_and_steer(finish), (CrawlEnd::Finished, 2));
 }
 
 #[test]

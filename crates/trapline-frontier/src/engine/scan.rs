@@ -170,8 +170,9 @@ impl Crawl {
                     |end| format!("served again at {end}, when the period ends"),
                 );
                 format!(
-                    "retired: it has spent {} and its next URL does not fit its budget of {budget}; {until}",
-                    queue.spent(self.charges_from())
+                    "retired: it has spent {} and {} of {budget}; {until}",
+                    queue.spent(self.charges_from()),
+                    QueueReport::OVER_BUDGET
                 )
             }
             QueueState::Blocked => format!("blocked until {}", queue.blocked().at),

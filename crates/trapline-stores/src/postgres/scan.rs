@@ -349,8 +349,9 @@ impl Work {
                     |end| format!("served again at {}, when the period ends", time(end)),
                 );
                 format!(
-                    "retired: it has spent {} and its next URL does not fit its budget of {budget}; {until}",
-                    queue.spent(self.charges_from())
+                    "retired: it has spent {} and {} of {budget}; {until}",
+                    queue.spent(self.charges_from()),
+                    QueueReport::OVER_BUDGET
                 )
             }
             QueueState::Blocked => format!("blocked until {}", time(queue.row.blocked_at)),

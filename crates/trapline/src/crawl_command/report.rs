@@ -8,9 +8,9 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use trapline_core::SplitUrl;
-use trapline_crawl::CrawlEnd;
 use trapline_frontier::{Stats, UrlState};
 
+use super::ending::Ending;
 use super::standing::size;
 use crate::demo_command::thousands;
 
@@ -123,7 +123,7 @@ impl Report {
     }
 
     /// For programs. Names stay as they are. Without stats if the store is away.
-    pub(super) fn json(&self, end: CrawlEnd, stats: Option<&Stats>) -> Value {
+    pub(super) fn json(&self, ending: &Ending, stats: Option<&Stats>) -> Value {
         let hosts: Vec<_> = self
             .largest_hosts()
             .map(|(name, host)| {
@@ -133,7 +133,7 @@ impl Report {
             .collect();
         json!({
             "v": 1,
-            "ended": name(end),
+            "ended": ending.name(),
             "visits": self.visits,
             "pages": self.pages,
             "retries": self.retries,
@@ -155,13 +155,13 @@ impl Report {
     }
 
     /// For people.
-    pub(super) fn text(&self, end: CrawlEnd, stats: Option<&Stats>) -> String {
+    pub(super) fn text(&self, ending: &Ending, stats: Option<&Stats>) -> String {
         let mut text = String::new();
         let mut line = |line: String| {
             // Writing to memory cannot fail.
             let _ = writeln!(text, "{line}");
         };
-        line(format!("Ended: {}", sentence(end)));
+        line(format!("Ended: {}", ending.sentence()));
         let hosts = if self.more_hosts {
             format!("more than {}", thousands(HOSTS_MAX as u64))
         } else {
@@ -256,31 +256,11 @@ fn each_line(path: &Path, mut each: impl FnMut(&Value)) -> Result<(), String> {
     }
 }
 
-/// Its name in reports. Stays as it is.
-pub(super) fn name(end: CrawlEnd) -> &'static str {
-    match end {
-        CrawlEnd::Exhausted => "exhausted",
-        CrawlEnd::Finished => "finished",
-        CrawlEnd::MaxPages => "max_pages",
-        CrawlEnd::MaxBytes => "max_bytes",
-        CrawlEnd::MaxTime => "max_time",
-        CrawlEnd::Stopped => "stopped",
-    }
-}
-
-fn sentence(end: CrawlEnd) -> &'static str {
-    match end {
-        CrawlEnd::Exhausted => "all is done",
-        CrawlEnd::Finished => "the crawl was finished",
-        CrawlEnd::MaxPages => "so many pages are done as were wanted; a higher --max-pages goes on",
-        CrawlEnd::MaxBytes => "so much has come as was wanted; a higher --max-bytes goes on",
-        CrawlEnd::MaxTime => "the time is over; run the same command again to go on",
-        CrawlEnd::Stopped => "stopped; run the same command again to go on",
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use trapline_crawl::CrawlEnd;
+
+    use super::super::held::Held;
     use super::*;
 
     #[test]
@@ -302,7 +282,7 @@ mod tests {
         assert_eq!(report.mimes.values().sum::<u64>(), report.pages);
         let (name, host) = report.largest_hosts().next().unwrap();
         assert_eq!((name.as_str(), host.pages), ("large.test", 300));
-        let text = report.text(CrawlEnd::Exhausted, None);
+        let text = report.text(&Ending { end: CrawlEnd::Exhausted, held: Held::default() }, None);
         assert!(text.contains("Pages: 300,300 of more than 100,000 hosts, "), "{text}");
     }
 }

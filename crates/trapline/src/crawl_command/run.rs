@@ -17,15 +17,17 @@ use trapline_fetch::{Fetcher, RobotsCache};
 use trapline_frontier::{CrawlChange, Frontier, Query, Rows, Scan, Stats, StoreError};
 
 use super::control::{Control, write_whole};
+use super::ending::Ending;
 use super::files::ResultFiles;
 use super::folder::Folder;
+use super::held::Held;
 use super::inject::Inject;
 use super::report::{self, Report};
 use super::seeds::{self, SeedFile};
 use super::some_robots::SomeRobots;
 use super::watch::{self, Telling, Watch};
 use super::world::RealWorld;
-use super::{CrawlArgs, LIMIT, NOTHING, STOPPED, plan, resume};
+use super::{CrawlArgs, STOPPED, plan, resume};
 use crate::config::FileConfig;
 use crate::ended::complain;
 use crate::{moment, store_url};
@@ -156,9 +158,14 @@ pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig) -> Result<ExitCode, S
                 format_duration(config.crawl.lease)
             ));
         }
-        let report = tell(args, folder.path(), end, stats.as_ref())?;
+        let held = match end {
+            CrawlEnd::Retired => Held::count(&frontier).await.map_err(told)?,
+            _ => Held::default(),
+        };
+        let ending = Ending { end, held };
+        let report = tell(args, folder.path(), &ending, stats.as_ref())?;
         let pages = if config.output.pages { report.pages() } else { handle.look(pages_of) };
-        Ok(code(end, pages, stats.map_or(0, |stats| stats.fetched)))
+        Ok(ending.code(pages, stats.map_or(0, |stats| stats.fetched)))
     });
     // Somebody may be reading seeds from a terminal or a pipe, and nothing can stop that.
     runtime.shutdown_background();
@@ -189,9 +196,9 @@ fn robots(frontier: &Frontier, fetcher: &Fetcher, config: &FileConfig) -> Arc<dy
 }
 
 /// Writes the report, and shows it.
-fn tell(args: &CrawlArgs, folder: &Path, end: CrawlEnd, stats: Option<&Stats>) -> Result<Report, String> {
+fn tell(args: &CrawlArgs, folder: &Path, ending: &Ending, stats: Option<&Stats>) -> Result<Report, String> {
     let report = Report::read(folder)?;
-    let (text, json) = (report.text(end, stats), report.json(end, stats));
+    let (text, json) = (report.text(ending, stats), report.json(ending, stats));
     for (name, content) in [("report.txt", &text), ("report.json", &format!("{json:#}\n"))] {
         let path = folder.join(name);
         write_whole(&path, content).map_err(|error| format!("cannot write {}: {error}", path.display()))?;
@@ -206,18 +213,6 @@ fn tell(args: &CrawlArgs, folder: &Path, end: CrawlEnd, stats: Option<&Stats>) -
 fn pages_of(tally: &Tally) -> (u64, u64) {
     let good = tally.statuses.iter().filter(|(status, _)| report::is_good(u64::from(**status)));
     (tally.pages, good.map(|(_, count)| count).sum())
-}
-
-/// What the exit code says. What others have fetched into the same store, or earlier runs that nobody wrote down, may have been good.
-fn code(end: CrawlEnd, (pages, good): (u64, u64), fetched_by_all: u64) -> ExitCode {
-    match end {
-        CrawlEnd::Exhausted | CrawlEnd::Finished if good == 0 && fetched_by_all <= pages => {
-            ExitCode::from(NOTHING)
-        }
-        CrawlEnd::Exhausted | CrawlEnd::Finished => ExitCode::SUCCESS,
-        CrawlEnd::MaxPages | CrawlEnd::MaxBytes | CrawlEnd::MaxTime => ExitCode::from(LIMIT),
-        CrawlEnd::Stopped => ExitCode::from(STOPPED),
-    }
 }
 
 async fn note_of(frontier: &Frontier, key: &str) -> Result<Option<Vec<u8>>, StoreError> {

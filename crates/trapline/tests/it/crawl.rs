@@ -295,8 +295,37 @@ fn limits_are_kept_to_the_page_and_can_be_raised() {
     let budget = Folder::new("crawl-budget");
     asked.lock().unwrap().clear();
     let output = crawl(address, &budget.path, &["--delay", "0", "--per-host", "8", "-q", "--budget", "9"]);
-    assert_eq!(output.status.code(), Some(0), "{}", error(&output));
+    assert_eq!(output.status.code(), Some(3), "{}", error(&output));
     assert_eq!(asked.lock().unwrap().len(), 9 + 1);
+    // What is held back is told, also later, with what lets it go on.
+    let json = || -> Value {
+        serde_json::from_str(&fs::read_to_string(budget.path.join("report.json")).unwrap()).unwrap()
+    };
+    let held = format!(
+        "{} URLs wait because the budgets of their queues are used up; a higher --budget goes on",
+        json()["pending"]
+    );
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(told.starts_with(&format!("Ended: {held}\n")), "{told}");
+    assert_eq!(json()["ended"], "budgets");
+    let status = trapline(&["status"], &budget.path);
+    assert!(String::from_utf8_lossy(&status.stdout).contains(&held), "{status:?}");
+    let more = ["--delay", "0", "-q", "--budget", "12"];
+    assert_eq!(crawl(address, &budget.path, &more).status.code(), Some(3));
+    assert_eq!(asked.lock().unwrap().len(), 12 + 1);
+    // A queue that somebody has retired holds its URLs back whatever its budget.
+    let store = format!("disk:{}", budget.path.join("store").display());
+    let key = address.to_string();
+    let retired = Command::new(env!("CARGO_BIN_EXE_trapline"))
+        .args(["frontier", "--store", &store, "steer", "queue", &key, "retire"])
+        .output()
+        .unwrap();
+    assert_eq!(retired.status.code(), Some(0), "{}", error(&retired));
+    let output = crawl(address, &budget.path, &["--delay", "0", "-q"]);
+    assert_eq!(output.status.code(), Some(3), "{}", error(&output));
+    assert_eq!((json()["ended"].as_str(), asked.lock().unwrap().len()), (Some("retired"), 12 + 1));
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(told.contains(" in queues that are retired; "), "{told}");
 }
 
 #[test]
@@ -312,8 +341,19 @@ fn what_is_different_for_a_host_may_be_said_of_an_address() {
     )
     .unwrap();
     let output = crawl(address, &folder.path, &["-q", "--config", file.to_str().unwrap()]);
-    assert_eq!(output.status.code(), Some(0), "{}", error(&output));
+    assert_eq!(output.status.code(), Some(3), "{}", error(&output));
     assert_eq!(asked.lock().unwrap().len(), 5 + 1);
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(told.contains(" steer queue KEY queue_budget=N` lets a host go on"), "{told}");
+    let store = format!("disk:{}", folder.path.join("store").display());
+    let steered = Command::new(env!("CARGO_BIN_EXE_trapline"))
+        .args(["frontier", "--store", &store, "steer", "queue", &address.to_string(), "queue_budget=8"])
+        .output()
+        .unwrap();
+    assert_eq!(steered.status.code(), Some(0), "{}", error(&steered));
+    let output = crawl(address, &folder.path, &["-q", "--config", file.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(3), "{}", error(&output));
+    assert_eq!(asked.lock().unwrap().len(), 8 + 1);
 }
 
 #[test]
