@@ -18,6 +18,7 @@ mod shown;
 mod tests;
 mod texts;
 mod value;
+mod warnings;
 
 pub(crate) use args::ConfigFlags;
 pub(crate) use defaults::defaults;

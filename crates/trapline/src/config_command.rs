@@ -64,8 +64,11 @@ fn tell(args: &ConfigArgs) -> Result<Ended, String> {
     let file = args.check.as_deref().or(args.config.as_deref());
     match config::load(file, std::env::vars_os(), &Flags::default().set(&args.set)) {
         Ok(loaded) if args.show => print(&config::shown(&loaded)).map(|()| Ended::Well),
-        Ok(_) => {
+        Ok(loaded) => {
             if let Some(file) = args.check.as_deref() {
+                for warning in loaded.config.warnings() {
+                    complain(&format!("{}: {warning}", Path::display(file)));
+                }
                 print(&format!("{}: no mistakes\n", Path::display(file)))?;
             }
             Ok(Ended::Well)

@@ -186,9 +186,13 @@ fn names_that_do_not_exist_or_come_twice_are_refused() {
         built.err().expect("a chain that cannot be built").to_string()
     };
     assert_eq!(
-        message(ChainNames { candidate: names(&["scope", "skope"]), ..ChainNames::default() }),
-        "the candidate chain has no processor `skope`; there are scheme, kinds, nofollow, scope, limits, traps, patterns, \
+        message(ChainNames { candidate: names(&["scope", "badgers"]), ..ChainNames::default() }),
+        "the candidate chain has no processor `badgers`; there are scheme, kinds, nofollow, scope, limits, traps, patterns, \
          queue, no_query, no otters"
+    );
+    assert_eq!(
+        message(ChainNames { candidate: names(&["scope", "otters"]), ..ChainNames::default() }),
+        "the candidate chain has no processor `otters`; did you mean `no otters`?"
     );
     assert_eq!(
         message(ChainNames { fetch: names(&["fetch", "robots", "fetch"]), ..ChainNames::default() }),
@@ -196,7 +200,7 @@ fn names_that_do_not_exist_or_come_twice_are_refused() {
     );
     assert_eq!(
         message(ChainNames { disposition: names(&["output "]), ..ChainNames::default() }),
-        "the disposition chain has no processor `output `; there are outcome, links, sitemaps, pace, output, silent"
+        "the disposition chain has no processor `output `; did you mean `output`?"
     );
     assert_eq!(
         message(ChainNames { fetch: names(&["scope", "robots"]), ..ChainNames::default() }),
@@ -208,6 +212,17 @@ fn names_that_do_not_exist_or_come_twice_are_refused() {
             "the disposition chain needs `outcome`: the others go by what it decides, and it stands before them"
         );
     }
+}
+
+#[test]
+fn a_program_places_all_processors_as_it_likes() {
+    // It may have a `robots` of its own, and look at the answer first; a configuration would be told.
+    let chains = ChainNames { fetch: names(&["greeting", "fetch", "robots"]), ..ChainNames::default() };
+    let told: Vec<_> = chains.mistakes().iter().map(ToString::to_string).collect();
+    assert!(told[1].contains("`robots` behind `fetch`"), "{told:?}");
+    let sites = Sites::of(&[("http://a.test/?hello", &[])]).with(|options| options.chains = chains);
+    sites.crawl_made(&["http://a.test/"], own, async |_, _| ());
+    assert_eq!(sites.asked(), ["http://a.test/?hello"]);
 }
 
 #[test]

@@ -31,8 +31,9 @@ pub(super) fn check(loaded: &Loaded, known: &[String]) -> Vec<Mistake> {
         config.queue.budget_period.is_none_or(|period| !period.is_zero()),
         "a period takes some time; write \"none\" for no period",
     );
+    found.some("queue.balance", config.queue.balance > 0, "a queue that may spend nothing is never served");
     found.some("crawl.name", !config.crawl.name.is_empty(), "a crawl needs a name");
-    if let Err(error) = config.chain_names().check() {
+    for error in config.chain_names().mistakes() {
         found.wrong(&format!("chains.{}", error.chain()), error);
     }
     if found.mistakes.is_empty() && known.is_empty() {

@@ -384,9 +384,20 @@ fn values_that_do_not_fit_are_told_what_would() {
             "[[host]]\nmatch = \"*.127.0.0.1\"",
             "2: host[1].match: \"*.127.0.0.1\" is no pattern for hosts: expected *, *.example.com, a name or an address",
         ),
+        ("[queue]\nbalance = 0", "2: queue.balance: a queue that may spend nothing is never served"),
         (
             "[chains]\nfetch = [\"scope\", \"fetsch\"]",
-            "2: chains.fetch: the fetch chain has no processor `fetsch`; there are scope, robots, conditional, fetch, extract",
+            "2: chains.fetch: the fetch chain has no processor `fetsch`; did you mean `fetch`?",
+        ),
+        (
+            "[chains]\ndisposition = [\"links\", \"links\", \"outcome\"]\nfetch = [\"x\", \"fetch\", \"robot\"]\ncandidate = [\"scoop\", \"tarps\"]",
+            "2: chains.disposition: the disposition chain names `links` twice; a processor has one place; \
+             2: chains.disposition: the disposition chain needs `outcome`: the others go by what it decides, and it stands before them; \
+             3: chains.fetch: the fetch chain has `robots` behind `fetch`, and it stands before it: what robots.txt forbids would be fetched; \
+             3: chains.fetch: the fetch chain has no processor `robot`; did you mean `robots`?; \
+             3: chains.fetch: the fetch chain has no processor `x`; there are scope, robots, conditional, fetch, extract; \
+             4: chains.candidate: the candidate chain has no processor `scoop`; did you mean `scope`?; \
+             4: chains.candidate: the candidate chain has no processor `tarps`; did you mean `traps`?",
         ),
         (
             "[chains]\ndisposition = [\"output\"]",

@@ -46,11 +46,8 @@ pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig) -> Result<ExitCode, S
     }
     let options = plan::crawl_options(config)?;
     let fetch_options = config.fetch_options().map_err(|(option, message)| format!("{option}: {message}"))?;
-    for warning in fetch_options.warnings() {
+    for warning in fetch_options.warnings().iter().chain(&config.warnings()) {
         complain(&format!("trapline crawl: {warning}"));
-    }
-    if !config.robots.obey {
-        complain("trapline crawl: robots.txt is IGNORED: do this on servers of your own only");
     }
     raise_file_limit(config);
     let folder = Folder::take(&config.output.dir)?;

@@ -42,6 +42,33 @@ fn the_printed_defaults_are_a_configuration_without_mistakes() {
 }
 
 #[test]
+fn what_is_less_polite_than_one_expects_is_warned_of() {
+    let warned = |name: &str, text: &str| {
+        let (_folder, file) = configured(name, text);
+        let (out, error, code) = trapline(&["config", "--check", &file], &[]);
+        assert_eq!((out, code), (format!("{file}: no mistakes\n"), Some(0)), "{error}");
+        error.replace(&format!("{file}: "), "")
+    };
+    let chains = "[chains]\ncandidate = ['scheme']\nfetch = ['fetch']\ndisposition = ['outcome']\n[[host]]\nmatch = '*'\ndelay = '5s'\n";
+    assert_eq!(
+        warned("config-warnings", chains),
+        "robots.txt is IGNORED, because chains.fetch has no `robots`: do this on servers of your own only\n\
+         the scope is IGNORED, because neither chains.candidate nor chains.fetch has `scope`: whatever is linked to is fetched\n\
+         Crawl-delay, Retry-After and 429 are IGNORED, because chains.disposition has no `pace`: hosts are left alone for their \
+         delay, and no longer\n\
+         delays, budgets and the like of [[host]], and pace.by_domain, are IGNORED, because chains.candidate has no `queue`\n"
+    );
+    assert_eq!(
+        warned("config-warnings-less", "[robots]\nobey = false\n[chains]\ncandidate = ['queue']\n"),
+        "robots.txt is IGNORED: do this on servers of your own only\n\
+         chains.candidate has no `scope`: all links wait to be fetched, and those out of scope are dropped only when their turn \
+         has come\n"
+    );
+    let fine = "[scope]\nkind = 'any'\n[chains]\ncandidate = ['queue']\nfetch = ['robots', 'fetch']\n";
+    assert_eq!(warned("config-warnings-none", fine), "");
+}
+
+#[test]
 fn mistakes_are_complained_of_line_by_line() {
     let (_folder, file) =
         configured("config-mistakes", "[pace]\ndely = \"1s\"\n\nburst = 0\u{1b}\n[[host]]\n");

@@ -182,10 +182,20 @@ fn processors_are_left_out_reordered_and_added_by_the_configuration() {
     // Without `extract` there are no links.
     let (code, _, pages, _) = visited("chains-fetch", "fetch = [\"scope\", \"robots\", \"fetch\"]");
     assert_eq!((code, pages), (Some(0), vec!["/".to_owned()]));
-    // Nor are there any where it comes too early.
-    let early = r#"fetch = ["scope", "robots", "extract", "conditional", "fetch"]"#;
-    let (code, complaint, pages, _) = visited("chains-fetch-order", early);
-    assert_eq!((code, pages), (Some(0), vec!["/".to_owned()]), "{complaint}");
+    // What comes too late, or too early, makes no sense.
+    let odd = r#"fetch = ["scope", "extract", "fetch", "robots"]"#;
+    let (code, complaint, pages, _) = visited("chains-fetch-order", odd);
+    assert_eq!((code, pages), (Some(2), Vec::new()), "{complaint}");
+    for wrong in [
+        "the fetch chain has `robots` behind `fetch`, and it stands before it: what robots.txt forbids would be fetched",
+        "the fetch chain has `fetch` behind `extract`, and it stands before it: nothing would be found in what has not come yet",
+    ] {
+        assert!(complaint.contains(wrong), "{complaint}");
+    }
+    // Who does without robots.txt is told so as loudly as with --ignore-robots.
+    let (code, complaint, _, _) = visited("chains-fetch-robots", r#"fetch = ["scope", "fetch"]"#);
+    assert_eq!(code, Some(0), "{complaint}");
+    assert!(complaint.contains("trapline crawl: robots.txt is IGNORED, because chains.fetch"), "{complaint}");
     // Who tells of a page before its links were considered knows of none that were kept; they are followed all the same.
     let kept = |name: &str, order: &str| {
         let folder = Folder::new(name);
@@ -205,9 +215,7 @@ fn processors_are_left_out_reordered_and_added_by_the_configuration() {
     let (code, complaint, _, _) = visited("chains-wrong", "fetch = [\"scope\", \"robot\", \"fetch\"]");
     assert_eq!(code, Some(2));
     assert!(
-        complaint.contains(
-            "the fetch chain has no processor `robot`; there are scope, robots, conditional, fetch, extract"
-        ),
+        complaint.contains("the fetch chain has no processor `robot`; did you mean `robots`?"),
         "{complaint}"
     );
 }
