@@ -70,7 +70,7 @@ pub(crate) struct CrawlArgs {
     /// Where to begin: URLs, or hosts without a scheme.
     #[arg(value_name = "SEED")]
     seeds: Vec<String>,
-    /// A file of seeds, a line each; - for standard input. Lines that begin with # do not count.
+    /// A file of seeds, a line each; - for standard input. What follows a # does not count, at the beginning or after a space.
     #[arg(long = "seeds", value_name = "FILE|-")]
     seed_files: Vec<PathBuf>,
     #[command(flatten)]

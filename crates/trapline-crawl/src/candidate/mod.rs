@@ -93,8 +93,10 @@ pub struct Dropped {
 }
 
 impl Prospect {
-    /// A prospect of a request. None if its URL is none.
-    pub fn new(request: Request, origin: Origin) -> Option<Self> {
+    /// A prospect of a request. None if its URL is none. A fragment is left off: it is a place on a page, and no server hears of it.
+    pub fn new(mut request: Request, origin: Origin) -> Option<Self> {
+        let end = without_fragment(&request.url).len();
+        request.url.truncate(end);
         let url = SplitUrl::parse(&request.url).ok()?;
         Some(Self {
             url,
@@ -111,6 +113,7 @@ impl Prospect {
 
     /// A seed.
     pub fn seed(url: &str) -> Option<Self> {
+        let url = without_fragment(url);
         Self::new(Request { seed: Some(url.to_owned()), ..Request::get(url) }, Origin::Seed)
     }
 
@@ -119,6 +122,11 @@ impl Prospect {
         self.dropped = Some(Dropped { rule, detail: detail.into() });
         Flow::End
     }
+}
+
+/// A URL up to its fragment.
+pub(crate) fn without_fragment(url: &str) -> &str {
+    &url[..url.find('#').unwrap_or(url.len())]
 }
 
 /// The candidate chain.

@@ -9,7 +9,7 @@ use trapline_extract::{Link, LinkKind};
 use trapline_frontier::Outcome;
 
 use super::Disposition;
-use crate::candidate::{CandidateChain, Origin, Prospect, Scope, seed_notes};
+use crate::candidate::{CandidateChain, Origin, Prospect, Scope, seed_notes, without_fragment};
 use crate::chain::{Flow, Processor};
 use crate::line::SkippedLine;
 use crate::options::CrawlOptions;
@@ -79,17 +79,15 @@ impl Links {
         let from = Arc::clone(&disposition.visit.lease.request);
         let page_says_no = page.robots.of(&self.agent).nofollow;
         // Pages repeat themselves, and fragments do not matter here. What may be followed once may be followed.
-        let url_end = |link: &Link| link.url.find('#').unwrap_or(link.url.len());
         let is_free = |link: &Link| link.kind != LinkKind::Embed && !link.is_nofollow();
         let mut free = BTreeSet::new();
         if !page.links.iter().all(is_free) {
-            free.extend(
-                page.links.iter().filter(|link| is_free(link)).map(|link| &link.url[..url_end(link)]),
-            );
+            let links = page.links.iter().filter(|link| is_free(link));
+            free.extend(links.map(|link| without_fragment(&link.url)));
         }
         let mut considered = BTreeSet::new();
         for link in &page.links {
-            let url = &link.url[..url_end(link)];
+            let url = without_fragment(&link.url);
             if !is_free(link) && free.contains(url) || !considered.insert(url) {
                 continue;
             }
@@ -133,7 +131,7 @@ pub(super) fn child(from: &Request, url: String, hop: char) -> Request {
     Request {
         depth: from.depth.saturating_add(1),
         depth_limit: from.depth_limit,
-        via: Some(from.url.clone()),
+        via: Some(without_fragment(&from.url).to_owned()),
         hop_path,
         seed: from.seed.clone(),
         ..Request::get(url)

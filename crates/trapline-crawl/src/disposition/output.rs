@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use trapline_frontier::Outcome;
 
 use super::Disposition;
+use crate::candidate::without_fragment;
 use crate::chain::{Flow, Processor};
 use crate::line::{PageLine, SkippedLine};
 use crate::response::RedirectTo;
@@ -31,7 +32,7 @@ impl Processor<Disposition> for Tell {
                 None => (reason.as_str(), None),
             };
             disposition.results.skipped.push(SkippedLine {
-                url: request.url.clone(),
+                url: without_fragment(&request.url).to_owned(),
                 reason: reason.to_owned(),
                 detail,
                 via: request.via.clone(),
@@ -57,7 +58,7 @@ fn line(disposition: &Disposition) -> Option<PageLine> {
     let request = &visit.lease.request;
     let page = visit.page.as_ref();
     Some(PageLine {
-        url: request.url.as_str().into(),
+        url: without_fragment(&request.url).into(),
         at: visit.started,
         lease: visit.lease.id.0,
         outcome,
@@ -72,7 +73,7 @@ fn line(disposition: &Disposition) -> Option<PageLine> {
         truncated: response.truncated,
         not_modified: response.not_modified,
         redirect: match &response.redirect {
-            Some(RedirectTo::Url(url)) => Some(url.as_str().to_owned()),
+            Some(RedirectTo::Url(url)) => Some(without_fragment(url.as_str()).to_owned()),
             _ => None,
         },
         mime: page.map(|page| page.mime.clone()),

@@ -17,6 +17,7 @@ use trapline_extract::{Page, Sitemap, SitemapLimits};
 use trapline_frontier::Lease;
 use url::Url;
 
+use crate::candidate::without_fragment;
 use crate::chain::{ChainError, Processor, Processors, in_order};
 use crate::crawl_builder::Common;
 use crate::ports::{Fetch, Robots, RobotsWord};
@@ -88,7 +89,7 @@ impl Visit {
             headers.push(("cookie".to_owned(), cookies.join("; ").into_bytes()));
         }
         let request = WebRequest {
-            url: parse_url(&request.url, None).ok()?,
+            url: parse_url(without_fragment(&request.url), None).ok()?,
             method: request.method.to_string(),
             headers,
             body: request.body.clone(),

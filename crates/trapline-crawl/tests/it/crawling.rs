@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use trapline_core::Request;
 use trapline_crawl::CrawlEnd;
 use trapline_crawl::candidate::ScopeKind;
 
@@ -56,6 +57,24 @@ fn a_redirect_becomes_a_candidate_with_its_chain() {
     assert_eq!(last.via.as_deref(), Some("http://a.test/older"));
     let old = &sites.pages()[1];
     assert_eq!((old.status, old.redirect.as_deref()), (Some(301), Some("http://a.test/older")));
+}
+
+#[test]
+fn no_result_has_a_fragment_wherever_its_url_came_from() {
+    let sites = Sites::of(&[("http://a.test/", &["/old#part"]), ("http://a.test/outside", &["/3"])])
+        .put("http://a.test/old", [redirect("/new#there")])
+        .with(|options| options.scope = ScopeKind::Any);
+    let frontier = sites.world.run(sites.frontier());
+    // Not through the candidate chain.
+    let outside = Request::get("http://a.test/outside#top");
+    sites.world.run(async { frontier.admit(sites.world.now(), [outside]).await.unwrap() });
+    sites.crawl(&["http://a.test/#top"]);
+    let expected = ["", "3", "new", "old", "outside"].map(|path| format!("http://a.test/{path}"));
+    assert_eq!(sites.asked_sorted(), expected);
+    for page in sites.pages() {
+        let told = [Some(&*page.url), page.via.as_deref(), page.seed.as_deref(), page.redirect.as_deref()];
+        assert!(told.iter().flatten().all(|url| !url.contains('#')), "{told:?}");
+    }
 }
 
 #[test]

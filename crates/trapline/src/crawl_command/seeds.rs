@@ -56,8 +56,10 @@ fn is_host(host: &str) -> bool {
 
 /// What is in a line: nothing, or a seed.
 fn line(text: &str) -> Option<&str> {
-    let text = text.trim();
-    (!text.is_empty() && !text.starts_with('#')).then_some(text)
+    // A `#` within a URL begins a fragment.
+    let begins = |(at, _): &(usize, &str)| text[..*at].chars().next_back().is_none_or(char::is_whitespace);
+    let end = text.match_indices('#').find(begins).map_or(text.len(), |(at, _)| at);
+    Some(text[..end].trim()).filter(|text| !text.is_empty())
 }
 
 /// Seeds of a file, in batches. Lines that are none are told of by their number, and the rest goes on.
@@ -140,6 +142,7 @@ mod tests {
     fn seeds_need_no_scheme() {
         for (text, url) in [
             ("https://example.org/a", Some("https://example.org/a")),
+            ("https://example.org/a?b#c", Some("https://example.org/a?b")),
             ("example.org", Some("http://example.org/")),
             ("example.org:8080/x?y=http://z/", Some("http://example.org:8080/x?y=http://z/")),
             ("//example.org/x", Some("http://example.org/x")),
@@ -173,11 +176,14 @@ mod tests {
         let long = "x".repeat(LINE_BYTES_MAX + 1);
         let file = format!("\u{feff}a.example\r\n\n# comment\nftp://b.example/\n{long}\n  c.example  ");
         let mut bytes = file.into_bytes();
-        bytes.extend_from_slice(b"\n\xff\xfe\nd.example");
+        bytes.extend_from_slice(b"\n\xff\xfe\nd.example # mine #1\n \t# x\ne.example/a#b#c\t#d");
         let mut file = SeedFile::new(&bytes[..]);
         let batch = file.next_batch().unwrap().unwrap();
         let urls: Vec<_> = batch.seeds.iter().map(|seed| seed.url.as_str()).collect();
-        assert_eq!(urls, ["http://a.example/", "http://c.example/", "http://d.example/"]);
+        assert_eq!(
+            urls,
+            ["http://a.example/", "http://c.example/", "http://d.example/", "http://e.example/a"]
+        );
         let wrong: Vec<_> = batch.wrong.iter().map(|(line, what)| format!("{line}: {what}")).collect();
         assert_eq!(
             wrong,
