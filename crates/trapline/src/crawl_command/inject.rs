@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -66,7 +65,7 @@ impl Inject {
     }
 
     async fn take(&self, path: &Path, handle: &CrawlHandle) -> std::io::Result<()> {
-        let mut file = SeedFile::new(BufReader::new(File::open(path)?));
+        let mut file = SeedFile::new(File::open(path)?);
         let (mut taken, mut wrong) = (0, 0);
         while let Some(batch) = file.next_batch()? {
             for (line, complaint) in &batch.wrong {

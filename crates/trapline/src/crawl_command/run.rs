@@ -1,7 +1,7 @@
 //! Puts a crawl together and lets it run.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -41,7 +41,10 @@ const SUM_TIMEOUT: Duration = Duration::from_millis(500);
 /// Crawls until the end, and says how it went.
 pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig) -> Result<ExitCode, String> {
     let command_line = command_line_seeds(args, config)?;
-    for path in args.seed_files.iter().filter(|path| path.as_os_str() != "-") {
+    // What comes through a pipe is opened only once.
+    let is_pipe =
+        |path: &Path| std::fs::metadata(path).is_ok_and(|about| !about.is_file() && !about.is_dir());
+    for path in args.seed_files.iter().filter(|path| path.as_os_str() != "-" && !is_pipe(path)) {
         File::open(path).map_err(|error| format!("cannot read seeds from {}: {error}", path.display()))?;
     }
     let options = plan::crawl_options(config)?;
@@ -241,18 +244,20 @@ async fn seed(
     }
     for path in files {
         let name = path.display().to_string();
-        let lines: Box<dyn BufRead + Send> = if path.as_os_str() == "-" {
-            Box::new(BufReader::new(std::io::stdin()))
+        let mut file: SeedFile<Box<dyn Read + Send>> = if path.as_os_str() == "-" {
+            SeedFile::of_pipe(Box::new(std::io::stdin()))
         } else {
             match File::open(&path) {
-                Ok(file) => Box::new(BufReader::new(file)),
+                Ok(file) if file.metadata().is_ok_and(|about| about.is_file()) => {
+                    SeedFile::new(Box::new(file))
+                }
+                Ok(pipe) => SeedFile::of_pipe(Box::new(pipe)),
                 Err(error) => {
                     complain(&format!("trapline crawl: cannot read seeds from {name}: {error}"));
                     continue;
                 }
             }
         };
-        let mut file = SeedFile::new(lines);
         loop {
             let (back, batch) = match tokio::task::spawn_blocking(move || {
                 let batch = file.next_batch();

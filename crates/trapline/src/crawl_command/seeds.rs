@@ -1,12 +1,16 @@
-//! Seeds as people write them: on the command line, in files, in the drop-in folder. A line a seed; comments begin with `#`.
+//! Seeds as people write them: on the command line, in files, in the drop-in folder. A line a seed; comments begin with `#`, at
+//! the beginning of a line or behind white space.
 
-use std::io::BufRead;
+use std::io::{BufRead, BufReader, Read};
 
 use trapline_core::parse_url;
 use trapline_crawl::candidate::Prospect;
 
 /// How many seeds are handed over at once.
 const BATCH: usize = 1000;
+
+/// So much is read at once: a batch, about.
+const BUFFER_BYTES: usize = 65_536;
 
 /// Longer lines are no URLs.
 const LINE_BYTES_MAX: usize = 65_536;
@@ -64,9 +68,11 @@ fn line(text: &str) -> Option<&str> {
 
 /// Seeds of a file, in batches. Lines that are none are told of by their number, and the rest goes on.
 pub(super) struct SeedFile<R> {
-    lines: R,
+    lines: BufReader<R>,
     number: u64,
     buffer: Vec<u8>,
+    /// Somebody may be typing: what has come is not to wait for what may never come.
+    waits: bool,
 }
 
 /// Some seeds of a file, and what was wrong with other lines.
@@ -77,15 +83,26 @@ pub(super) struct SeedBatch {
     pub(super) wrong: Vec<(u64, String)>,
 }
 
-impl<R: BufRead> SeedFile<R> {
-    pub(super) fn new(lines: R) -> Self {
-        Self { lines, number: 0, buffer: Vec::new() }
+impl<R: Read> SeedFile<R> {
+    /// A file, which is all there.
+    pub(super) fn new(file: R) -> Self {
+        let lines = BufReader::with_capacity(BUFFER_BYTES, file);
+        Self { lines, number: 0, buffer: Vec::new(), waits: false }
     }
 
-    /// The next batch; None at the end.
+    /// A pipe or a terminal, of which the next line may come much later.
+    pub(super) fn of_pipe(pipe: R) -> Self {
+        Self { waits: true, ..Self::new(pipe) }
+    }
+
+    /// The next batch; None at the end. That of a pipe ends where the next line would have to be waited for.
     pub(super) fn next_batch(&mut self) -> std::io::Result<Option<SeedBatch>> {
         let mut batch = SeedBatch::default();
         while batch.seeds.len() + batch.wrong.len() < BATCH {
+            let is_empty = batch.seeds.is_empty() && batch.wrong.is_empty();
+            if self.waits && !is_empty && !self.lines.buffer().contains(&b'\n') {
+                break;
+            }
             self.buffer.clear();
             if read_line(&mut self.lines, &mut self.buffer)? == 0 {
                 return Ok((!batch.seeds.is_empty() || !batch.wrong.is_empty()).then_some(batch));
@@ -136,6 +153,8 @@ fn read_line(lines: &mut impl BufRead, into: &mut Vec<u8>) -> std::io::Result<us
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
     use super::*;
 
     #[test]
@@ -194,5 +213,31 @@ mod tests {
             ]
         );
         assert!(file.next_batch().unwrap().is_none());
+    }
+
+    #[test]
+    fn what_has_come_through_a_pipe_waits_for_nothing() {
+        // A line, some of the next one, and a pipe that nobody writes to any more.
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        writer.write_all(b"# seeds\na.example\nb.exam").unwrap();
+        let mut file = SeedFile::of_pipe(reader);
+        let urls = |batch: SeedBatch| batch.seeds.iter().map(|seed| seed.url.to_string()).collect::<Vec<_>>();
+        assert_eq!(urls(file.next_batch().unwrap().unwrap()), ["http://a.example/"]);
+        writer.write_all(b"ple\nc.example\nd.example").unwrap();
+        drop(writer);
+        assert_eq!(urls(file.next_batch().unwrap().unwrap()), ["http://b.example/", "http://c.example/"]);
+        assert_eq!(urls(file.next_batch().unwrap().unwrap()), ["http://d.example/"]);
+        assert!(file.next_batch().unwrap().is_none());
+    }
+
+    #[test]
+    fn a_file_is_read_in_batches() {
+        let text: String = (0..2500).map(|number| format!("h{number}.example\n")).collect();
+        let mut file = SeedFile::new(text.as_bytes());
+        let mut counts = Vec::new();
+        while let Some(batch) = file.next_batch().unwrap() {
+            counts.push(batch.seeds.len());
+        }
+        assert_eq!(counts, [1000, 1000, 500]);
     }
 }

@@ -4,7 +4,7 @@ mod killed;
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
@@ -334,6 +334,39 @@ fn limits_are_kept_to_the_page_and_can_be_raised() {
     assert_eq!((json()["ended"].as_str(), asked.lock().unwrap().len()), (Some("retired"), 12 + 1));
     let told = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(told.contains(" in queues that are retired; "), "{told}");
+}
+
+#[test]
+fn a_seed_that_was_typed_is_fetched_before_the_next_one_comes() {
+    let folder = Folder::new("crawl-typed");
+    let (address, asked) = site(1, "");
+    let mut running = Running(
+        Command::new(env!("CARGO_BIN_EXE_trapline"))
+            .args([
+                "crawl",
+                "--seeds",
+                "-",
+                "--allow-network",
+                "127.0.0.0/8",
+                "--no-sitemaps",
+                "-q",
+                "--delay",
+            ])
+            .args(["0", "--contact", "a@b.test", "--out"])
+            .arg(&folder.path)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap(),
+    );
+    let mut typing = running.0.stdin.take().unwrap();
+    for page in ["/x", "/y"] {
+        writeln!(typing, "http://{address}{page}  # mine").unwrap();
+        until("the page is asked for", || asked.lock().unwrap().iter().any(|path| path == page));
+    }
+    drop(typing);
+    // Neither is there.
+    assert_eq!(running.0.wait().unwrap().code(), Some(1));
 }
 
 #[test]
