@@ -7,12 +7,17 @@ use trapline_crawl::CrawlEnd;
 use super::held::Held;
 use super::{LIMIT, NOTHING, STOPPED};
 
+/// What lets most crawls go on.
+const AGAIN: &str = "run the same command again to go on";
+
 /// How a crawl ended.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ending {
     pub(super) end: CrawlEnd,
     /// What waits, if it ended because nothing else is left.
     pub(super) held: Held,
+    /// Nothing is kept of the crawl: it cannot go on.
+    pub(super) in_memory: bool,
 }
 
 impl Ending {
@@ -30,18 +35,20 @@ impl Ending {
         }
     }
 
-    /// For people.
+    /// For people: what happened, and how it goes on.
     pub(super) fn sentence(&self) -> String {
-        match self.end {
-            CrawlEnd::Exhausted => "all is done",
-            CrawlEnd::Retired => return self.held.sentence(),
-            CrawlEnd::Finished => "the crawl was finished",
-            CrawlEnd::MaxPages => "so many pages are done as were wanted; a higher --max-pages goes on",
-            CrawlEnd::MaxBytes => "so much has come as was wanted; a higher --max-bytes goes on",
-            CrawlEnd::MaxTime => "the time is over; run the same command again to go on",
-            CrawlEnd::Stopped => "stopped; run the same command again to go on",
-        }
-        .to_owned()
+        let (reason, remedy) = (self.held.reason(), self.held.remedy());
+        let (what, how) = match self.end {
+            CrawlEnd::Exhausted => return "all is done".to_owned(),
+            CrawlEnd::Finished => return "the crawl was finished".to_owned(),
+            CrawlEnd::Retired => (&*reason, &*remedy),
+            CrawlEnd::MaxPages => ("so many pages are done as were wanted", "a higher --max-pages goes on"),
+            CrawlEnd::MaxBytes => ("so much has come as was wanted", "a higher --max-bytes goes on"),
+            CrawlEnd::MaxTime => ("the time is over", AGAIN),
+            CrawlEnd::Stopped => ("stopped", AGAIN),
+        };
+        let how = if self.in_memory { "a crawl in memory: cannot go on" } else { how };
+        format!("{what}; {how}")
     }
 
     /// What the exit code says, if so many pages are done and so many of them came as they should. What others have fetched into
@@ -57,5 +64,29 @@ impl Ending {
             }
             CrawlEnd::Stopped => ExitCode::from(STOPPED),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_crawl_that_is_kept_is_said_to_go_on() {
+        let said = |end, in_memory| {
+            Ending { end, held: Held { budgets: 2, ..Held::default() }, in_memory }.sentence()
+        };
+        for end in
+            [CrawlEnd::Retired, CrawlEnd::MaxPages, CrawlEnd::MaxBytes, CrawlEnd::MaxTime, CrawlEnd::Stopped]
+        {
+            let (kept, lost) = (said(end, false), said(end, true));
+            assert!(
+                kept.ends_with("goes on") || kept.ends_with("run the same command again to go on"),
+                "{kept}"
+            );
+            let reason = kept.split_once("; ").map(|(reason, _)| reason);
+            assert_eq!(lost.strip_suffix("; a crawl in memory: cannot go on"), reason);
+        }
+        assert_eq!(said(CrawlEnd::Exhausted, true), "all is done");
     }
 }

@@ -46,6 +46,8 @@ struct Lines {
     path: PathBuf,
     file: File,
     bytes: u64,
+    /// What can be done if it cannot be written.
+    remedy: &'static str,
 }
 
 impl ResultFiles {
@@ -60,14 +62,20 @@ impl ResultFiles {
         note: String,
         noted: Option<&[u8]>,
         wanted: &config::Output,
+        in_memory: bool,
     ) -> Result<Self, String> {
+        let remedy = if in_memory {
+            "Make room, then begin anew with --fresh: a crawl in memory: cannot go on"
+        } else {
+            "Nothing is lost: make room, then run the same command again"
+        };
         let (pages, skipped) = match noted {
             None => (0, 0),
             Some(bytes) => read_note(bytes).ok_or("the note about the output in the store cannot be read")?,
         };
         let files = Files {
-            pages: Lines::open(folder.join("pages.jsonl"), pages, noted.is_none())?,
-            skipped: Lines::open(folder.join("skipped.jsonl"), skipped, noted.is_none())?,
+            pages: Lines::open(folder.join("pages.jsonl"), pages, noted.is_none(), remedy)?,
+            skipped: Lines::open(folder.join("skipped.jsonl"), skipped, noted.is_none(), remedy)?,
             told: BTreeSet::new(),
             lines: Vec::new(),
         };
@@ -76,7 +84,7 @@ impl ResultFiles {
 }
 
 impl Lines {
-    fn open(path: PathBuf, noted: u64, fresh: bool) -> Result<Self, String> {
+    fn open(path: PathBuf, noted: u64, fresh: bool, remedy: &'static str) -> Result<Self, String> {
         let trouble = |error: std::io::Error| format!("cannot open {}: {error}", path.display());
         let mut file = OpenOptions::new()
             .create(true)
@@ -101,7 +109,7 @@ impl Lines {
         }
         file.set_len(noted).map_err(trouble)?;
         file.seek(SeekFrom::End(0)).map_err(trouble)?;
-        Ok(Self { path, file, bytes: noted })
+        Ok(Self { path, file, bytes: noted, remedy })
     }
 
     fn append(&mut self, lines: &[u8]) -> Result<(), OutputError> {
@@ -111,10 +119,7 @@ impl Lines {
         let written = self.file.write_all(lines).and_then(|()| self.file.sync_data());
         self.bytes += lines.len() as u64;
         written.map_err(|error| {
-            OutputError(format!(
-                "cannot write to {}: {error}\n  Nothing is lost: make room, then run the same command again",
-                self.path.display()
-            ))
+            OutputError(format!("cannot write to {}: {error}\n  {}", self.path.display(), self.remedy))
         })
     }
 }

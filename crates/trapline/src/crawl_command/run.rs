@@ -56,11 +56,12 @@ pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig) -> Result<ExitCode, S
     let folder = Folder::take(&config.output.dir)?;
     let own_store = config.crawl.store.is_none();
     let store_url = config.crawl.store.as_ref().map_or_else(|| folder.store_url(), |store| store.0.clone());
+    let in_memory = store_url::is_memory(&store_url);
     if args.fresh {
         if command_line.is_empty() && args.seed_files.is_empty() && !Inject::has_files(folder.path()) {
             return Err(NO_SEEDS.to_owned());
         }
-        if !own_store && !store_url::is_memory(&store_url) {
+        if !own_store && !in_memory {
             return Err(format!(
                 "--fresh removes only what is in the folder, and this crawl is kept in {}: remove it with `trapline \
                  frontier --store {0} steer crawl delete`, or choose another name with --set crawl.name=NAME",
@@ -96,7 +97,7 @@ pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig) -> Result<ExitCode, S
         let note = format!("output/{}", folder.id()?);
         let noted = note_of(&frontier, &note).await.map_err(told)?;
         let first = noted.is_none().then(|| ResultFiles::first_note(&note));
-        let output = ResultFiles::open(folder.path(), note, noted.as_deref(), &config.output)?;
+        let output = ResultFiles::open(folder.path(), note, noted.as_deref(), &config.output, in_memory)?;
         if let Some(note) = first {
             // Whatever is written before the first settlement is then known to be this crawl's.
             frontier.steer_crawl(moment::now(), CrawlChange::Note(note)).await.map_err(told)?;
@@ -162,7 +163,7 @@ pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig) -> Result<ExitCode, S
             CrawlEnd::Retired => Held::count(&frontier).await.map_err(told)?,
             _ => Held::default(),
         };
-        let ending = Ending { end, held };
+        let ending = Ending { end, held, in_memory };
         let report = tell(args, folder.path(), &ending, stats.as_ref())?;
         let pages = if config.output.pages { report.pages() } else { handle.look(pages_of) };
         Ok(ending.code(pages, stats.map_or(0, |stats| stats.fetched)))

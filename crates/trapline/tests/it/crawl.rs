@@ -299,7 +299,13 @@ fn limits_are_kept_to_the_page_and_can_be_raised() {
         assert_eq!(paths(&folder.path).len().to_string(), limit);
         // And robots.txt, once.
         assert_eq!((asked.lock().unwrap().len() - 1).to_string(), limit);
+        let told = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(told.contains("as were wanted; a higher --max-pages goes on\n"), "{told}");
     }
+    let lost = Folder::new("crawl-limit-memory");
+    let output = crawl(address, &lost.path, &[&more[..], &["7", "--store", "memory:"]].concat());
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(told.contains("as were wanted; a crawl in memory: cannot go on\n"), "{told}");
     let budget = Folder::new("crawl-budget");
     asked.lock().unwrap().clear();
     let output = crawl(address, &budget.path, &["--delay", "0", "--per-host", "8", "-q", "--budget", "9"]);
