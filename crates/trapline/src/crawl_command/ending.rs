@@ -1,11 +1,17 @@
 //! How a crawl ended: a name for programs, a sentence for people, and the exit code.
 
 use std::process::ExitCode;
+use std::time::Duration;
 
-use trapline_crawl::CrawlEnd;
+use trapline_crawl::{CrawlEnd, CrawlHandle};
+use trapline_frontier::{Frontier, Stats, StoreError};
 
 use super::held::Held;
 use super::{LIMIT, NOTHING, STOPPED};
+use crate::moment;
+
+/// How long the store may take to sum up, if somebody is in a hurry.
+const SUM_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// What lets most crawls go on.
 const AGAIN: &str = "run the same command again to go on";
@@ -21,6 +27,22 @@ pub(super) struct Ending {
 }
 
 impl Ending {
+    /// Looks how a crawl stands that has ended: also how many URLs are in which state. None if the store is away, and somebody wants to
+    /// stop now.
+    pub(super) async fn of(
+        end: CrawlEnd,
+        frontier: &Frontier,
+        handle: &CrawlHandle,
+        in_memory: bool,
+    ) -> Result<(Self, Option<Stats>), StoreError> {
+        let stats = sum_up(frontier, handle).await?;
+        let held = match end {
+            CrawlEnd::Retired => Held::count(frontier).await?,
+            _ => Held::default(),
+        };
+        Ok((Self { end, held, in_memory }, stats))
+    }
+
     /// Its name in reports. Stays as it is.
     pub(super) fn name(&self) -> &'static str {
         match self.end {
@@ -63,6 +85,20 @@ impl Ending {
                 ExitCode::from(LIMIT)
             }
             CrawlEnd::Stopped => ExitCode::from(STOPPED),
+        }
+    }
+}
+
+async fn sum_up(frontier: &Frontier, handle: &CrawlHandle) -> Result<Option<Stats>, StoreError> {
+    if handle.is_aborted() && handle.look(|tally| tally.trouble.is_some()) {
+        return Ok(None);
+    }
+    let mut asking = std::pin::pin!(frontier.stats(moment::now()));
+    loop {
+        match tokio::time::timeout(SUM_TIMEOUT, &mut asking).await {
+            Ok(Err(_)) | Err(_) if handle.is_aborted() => return Ok(None),
+            Ok(stats) => return stats.map(Some),
+            Err(_) => {}
         }
     }
 }

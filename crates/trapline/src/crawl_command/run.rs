@@ -5,14 +5,14 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use tokio::sync::oneshot;
 use trapline_core::format_duration;
 use trapline_crawl::ports::Robots;
-use trapline_crawl::{Crawl, CrawlEnd, CrawlHandle, Tally};
+use trapline_crawl::{Crawl, CrawlHandle, Tally};
 use trapline_fetch::{Fetcher, RobotsCache};
 use trapline_frontier::{CrawlChange, Frontier, Query, Rows, Scan, Stats, StoreError};
 
@@ -20,11 +20,11 @@ use super::control::{Control, write_whole};
 use super::ending::Ending;
 use super::files::ResultFiles;
 use super::folder::Folder;
-use super::held::Held;
 use super::inject::Inject;
 use super::report::{self, Report};
 use super::seeds::{self, SeedFile};
 use super::some_robots::SomeRobots;
+use super::standing::LastWord;
 use super::watch::{self, Telling, Watch};
 use super::world::RealWorld;
 use super::{CrawlArgs, STOPPED, plan, resume};
@@ -35,8 +35,8 @@ use crate::{moment, store_url};
 const NO_SEEDS: &str =
     "no seeds: name a URL to begin with, such as https://example.org/, or a file with --seeds";
 
-/// How long the store may take to sum up, if somebody is in a hurry.
-const SUM_TIMEOUT: Duration = Duration::from_millis(500);
+/// How long a store may take to say how a crawl stands that could not go on.
+const LAST_LOOK: Duration = Duration::from_millis(500);
 
 /// Crawls until the end, and says how it went.
 pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig) -> Result<ExitCode, String> {
@@ -147,11 +147,25 @@ pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig) -> Result<ExitCode, S
         };
         let watching = tokio::spawn(watch.run());
         let seeding = tokio::spawn(seed(handle.clone(), command_line, args.seed_files.clone(), all_injected));
-        let end = crawl.run().await.map_err(|error| error.to_string())?;
+        let begun = Instant::now();
+        let ran = crawl.run().await.map_err(|error| error.to_string());
         seeding.abort();
         watching.abort();
         let _ = watching.await;
-        let stats = sum_up(&frontier, &handle).await.map_err(told)?;
+        let ended = match ran {
+            Ok(end) => Ending::of(end, &frontier, &handle, in_memory).await.map_err(told),
+            Err(error) => Err(error),
+        };
+        let last = match &ended {
+            Ok((_, last)) => last.clone(),
+            Err(_) => tokio::time::timeout(LAST_LOOK, frontier.stats(moment::now())).await.ok().and_then(Result::ok),
+        };
+        let word = match &ended {
+            Ok((ending, _)) => LastWord { name: ending.name(), trouble: None },
+            Err(error) => LastWord { name: "trouble", trouble: Some(error.clone()) },
+        };
+        watch::write_end(folder.path(), &handle, last.unwrap_or(stats), begun.elapsed(), word);
+        let (ending, stats) = ended?;
         if stats.is_none() {
             complain(&format!(
                 "trapline crawl: the store is away: what was in flight comes back when its leases have ended, after {}; run \
@@ -159,11 +173,6 @@ pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig) -> Result<ExitCode, S
                 format_duration(config.crawl.lease)
             ));
         }
-        let held = match end {
-            CrawlEnd::Retired => Held::count(&frontier).await.map_err(told)?,
-            _ => Held::default(),
-        };
-        let ending = Ending { end, held, in_memory };
         let report = tell(args, folder.path(), &ending, stats.as_ref())?;
         let pages = if config.output.pages { report.pages() } else { handle.look(pages_of) };
         Ok(ending.code(pages, stats.map_or(0, |stats| stats.fetched)))
@@ -171,21 +180,6 @@ pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig) -> Result<ExitCode, S
     // Somebody may be reading seeds from a terminal or a pipe, and nothing can stop that.
     runtime.shutdown_background();
     ended
-}
-
-/// How many URLs are in which state in the end. None if the store is away, and somebody wants to stop now.
-async fn sum_up(frontier: &Frontier, handle: &CrawlHandle) -> Result<Option<Stats>, StoreError> {
-    if handle.is_aborted() && handle.look(|tally| tally.trouble.is_some()) {
-        return Ok(None);
-    }
-    let mut asking = std::pin::pin!(frontier.stats(moment::now()));
-    loop {
-        match tokio::time::timeout(SUM_TIMEOUT, &mut asking).await {
-            Ok(Err(_)) | Err(_) if handle.is_aborted() => return Ok(None),
-            Ok(stats) => return stats.map(Some),
-            Err(_) => {}
-        }
-    }
 }
 
 /// Who knows robots.txt.

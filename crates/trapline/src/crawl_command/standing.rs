@@ -24,6 +24,16 @@ pub(super) struct Standing {
     pub(super) rate: f64,
     pub(super) concurrency: usize,
     pub(super) max_pages: Option<u64>,
+    /// How it ended, if it has.
+    pub(super) ended: Option<LastWord>,
+}
+
+/// How a crawl ended.
+pub(super) struct LastWord {
+    /// As in reports.
+    pub(super) name: &'static str,
+    /// Why it could not go on.
+    pub(super) trouble: Option<String>,
 }
 
 /// What is told of a crawl's tally, which may be large.
@@ -105,6 +115,9 @@ impl Standing {
 
     /// What keeps the crawl from going on.
     fn trouble(&self) -> Option<String> {
+        if let Some(ended) = &self.ended {
+            return ended.trouble.clone();
+        }
         let trouble = self.counted.trouble.as_ref()?;
         let (since, now) = (trouble.since, crate::moment::now());
         let long = format_duration(Duration::from_secs(now.since(since).as_secs()));
@@ -162,13 +175,18 @@ impl Standing {
             "v": 1,
             "at": crate::moment::write(crate::moment::now()),
             "pid": std::process::id(),
-            "state": if self.paused { "paused" } else { "running" },
+            "state": match &self.ended {
+                Some(_) => "ended",
+                None if self.paused => "paused",
+                None => "running",
+            },
+            "ended": self.ended.as_ref().map(|ended| ended.name),
             "seconds": self.runs.as_secs_f64().round(),
             "pages": self.counted.pages_ever,
             "pages_per_second": (self.rate * 10.0).round() / 10.0,
             "bytes": self.counted.bytes_ever,
             "pending": self.pending(),
-            "in_flight": self.counted.in_flight,
+            "in_flight": if self.ended.is_some() { 0 } else { self.counted.in_flight },
             "in_flight_max": self.concurrency,
             "done": self.stats.urls_in(UrlState::Done),
             "dead": self.stats.urls_in(UrlState::Dead),

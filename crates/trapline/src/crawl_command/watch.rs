@@ -1,8 +1,9 @@
 //! Looks after a crawl while it runs: tells how it does, follows orders that come through its folder, takes up seeds, and adapts
 //! the number of fetches.
 
+use std::fs;
 use std::io::{IsTerminal, Write, stderr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
@@ -13,7 +14,7 @@ use trapline_frontier::{CrawlState, Frontier, Stats, StoreError};
 use super::adapt::{self, Gauge};
 use super::control::{self, Control, write_whole};
 use super::inject::Inject;
-use super::standing::{Counted, Standing};
+use super::standing::{Counted, LastWord, Standing};
 use crate::panel::Panel;
 use crate::{moment, output};
 
@@ -147,7 +148,27 @@ impl Watch {
             rate,
             concurrency: self.handle.concurrency(),
             max_pages: self.max_pages,
+            ended: None,
         }
+    }
+}
+
+/// Writes how a crawl ended, over how it stood.
+pub(super) fn write_end(folder: &Path, handle: &CrawlHandle, stats: Stats, runs: Duration, word: LastWord) {
+    let standing = Standing {
+        counted: handle.look(|tally| Counted::of(tally, false)),
+        stats,
+        paused: false,
+        runs,
+        rate: 0.0,
+        concurrency: handle.concurrency(),
+        max_pages: None,
+        ended: Some(word),
+    };
+    let (path, text) = (folder.join("status.json"), standing.json().to_string());
+    if write_whole(&path, &text).is_err() && fs::write(&path, text).is_err() {
+        // On a full disk: no news is better than old ones.
+        let _ = fs::remove_file(&path);
     }
 }
 

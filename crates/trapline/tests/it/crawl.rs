@@ -131,6 +131,12 @@ fn a_site_is_crawled_and_told_of() {
     assert_eq!(json["ended"], "exhausted");
     assert_eq!(json["pages"].as_u64(), Some(all.len() as u64));
 
+    let last = &lines(&folder.path, "status.json")[0];
+    assert_eq!(
+        (&last["state"], &last["ended"], &last["pending"]),
+        (&"ended".into(), &"exhausted".into(), &0.into())
+    );
+
     // Once more: nothing is left to do, and nothing is asked for.
     let before = asked.len();
     let output = crawl(address, &folder.path, &["--delay", "0"]);
@@ -281,6 +287,12 @@ fn a_running_crawl_is_paused_resumed_fed_and_stopped_through_its_folder() {
     BufReader::new(running.0.stdout.take().unwrap()).read_line(&mut first).unwrap();
     assert_eq!(first, "Ended: stopped; run the same command again to go on\n");
     assert_eq!(running.0.wait().unwrap().code(), Some(4));
+    let last = &lines(&folder.path, "status.json")[0];
+    assert_eq!(
+        (&last["state"], &last["ended"], &last["in_flight"]),
+        (&"ended".into(), &"stopped".into(), &0.into())
+    );
+    assert_eq!(last["pages"], lines(&folder.path, "pages.jsonl").len());
     let stopped = trapline(&["stop"], &folder.path);
     assert_eq!(stopped.status.code(), Some(2));
     assert!(error(&stopped).contains("no crawl runs in"), "{}", error(&stopped));
@@ -303,9 +315,12 @@ fn limits_are_kept_to_the_page_and_can_be_raised() {
         assert!(told.contains("as were wanted; a higher --max-pages goes on\n"), "{told}");
     }
     let lost = Folder::new("crawl-limit-memory");
+    // As on a full disk, there is no room beside the old status for a new one.
+    fs::create_dir_all(lost.path.join("status.part")).unwrap();
     let output = crawl(address, &lost.path, &[&more[..], &["7", "--store", "memory:"]].concat());
     let told = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(told.contains("as were wanted; a crawl in memory: cannot go on\n"), "{told}");
+    assert_eq!(lines(&lost.path, "status.json")[0]["ended"], "max_pages");
     let budget = Folder::new("crawl-budget");
     asked.lock().unwrap().clear();
     let output = crawl(address, &budget.path, &["--delay", "0", "--per-host", "8", "-q", "--budget", "9"]);
