@@ -32,7 +32,7 @@ pub use crawl::{Crawl, CrawlError};
 pub use crawl_builder::CrawlBuilder;
 pub use crawl_end::CrawlEnd;
 pub use handle::{Admissions, CrawlHandle};
-pub use line::{PageLine, SkippedLine};
+pub use line::{PageLine, SkippedLine, is_good, is_page};
 pub use options::{ChainNames, CrawlOptions};
 pub use response::{ErrorClass, RedirectTo, Response, ResponseError, ResponseTimes, WebRequest};
 pub use result_stream::ResultStream;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use trapline_core::Timestamp;
 
+use crate::fetch::SITEMAP_HOP;
 use crate::response::{Response, ResponseTimes};
 
 /// One visit.
@@ -63,6 +64,29 @@ pub struct PageLine {
     pub seed: Option<String>,
     /// The response itself, for outputs that keep more than a line.
     pub response: Arc<Response>,
+}
+
+impl PageLine {
+    /// Whether it is a page: its outcome is `done`, whatever the status. All other visits are errors.
+    pub fn is_page(&self) -> bool {
+        is_page(self.outcome)
+    }
+
+    /// Whether it is a page that came as it should.
+    pub fn is_good(&self) -> bool {
+        is_good(self.outcome, self.status, &self.hops)
+    }
+}
+
+/// Whether a visit with this outcome is a page; otherwise it is an error.
+pub fn is_page(outcome: &str) -> bool {
+    outcome == "done"
+}
+
+/// Whether a visit is a page that came as it should, or is as it was. A sitemap is found, and nobody wanted to have it.
+pub fn is_good(outcome: &str, status: Option<u16>, hops: &str) -> bool {
+    let is_sitemap = hops.trim_end_matches('R').ends_with(SITEMAP_HOP);
+    is_page(outcome) && !is_sitemap && matches!(status, Some(200..=299 | 304))
 }
 
 /// Something that is not fetched.

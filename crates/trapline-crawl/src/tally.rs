@@ -25,6 +25,10 @@ pub struct Tally {
     pub bytes: u64,
     /// Requests that were made, those that failed among them.
     pub requests: u64,
+    /// Pages of this run that came as they should: see [`PageLine::is_good`].
+    pub good: u64,
+    /// Visits of this run that are no pages: tried again, or given up.
+    pub failed: u64,
     /// Visits that will be tried again.
     pub retries: u64,
     /// URLs that were given up.
@@ -73,7 +77,7 @@ pub struct HostTally {
     pub pages: u64,
     /// Bytes that came.
     pub bytes: u64,
-    /// Requests without a response, and those to be tried again.
+    /// Visits that are no pages.
     pub errors: u64,
     /// How long all requests took together.
     pub time: Duration,
@@ -127,10 +131,11 @@ impl Tally {
         host.requests += 1;
         host.bytes += page.encoded_bytes;
         host.time += page.times.total;
-        match page.outcome {
-            "done" => host.pages += 1,
-            _ => host.errors += 1,
-        }
+        let is_page = page.is_page();
+        host.pages += u64::from(is_page);
+        host.errors += u64::from(!is_page);
+        self.failed += u64::from(!is_page);
+        self.good += u64::from(page.is_good());
     }
 
     pub(crate) fn links(&mut self, admissions: &[Admission]) {

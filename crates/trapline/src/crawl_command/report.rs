@@ -8,6 +8,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use trapline_core::SplitUrl;
+use trapline_crawl::{is_good, is_page};
 use trapline_frontier::{Stats, UrlState};
 
 use super::ending::Ending;
@@ -76,13 +77,12 @@ impl Report {
         let ms = line["ms"]["total"].as_f64().unwrap_or_default();
         self.bytes += bytes;
         self.ms += ms;
-        let done = text(line, "outcome") == "done";
+        let done = is_page(text(line, "outcome"));
         self.pages += u64::from(done);
         self.retries += u64::from(text(line, "outcome") == "retry");
-        if let Some(status) = line["status"].as_u64() {
-            // A sitemap is found, not a page.
-            let is_sitemap = text(line, "hops").ends_with('P');
-            self.good += u64::from(done && is_good(status) && !is_sitemap);
+        let status = line["status"].as_u64().and_then(|status| u16::try_from(status).ok());
+        self.good += u64::from(is_good(text(line, "outcome"), status, text(line, "hops")));
+        if let Some(status) = status {
             count(&mut self.statuses, &status.to_string());
         }
         if let Some(error) = line["error"].as_str() {
@@ -136,6 +136,7 @@ impl Report {
             "ended": ending.name(),
             "visits": self.visits,
             "pages": self.pages,
+            "failed": self.visits - self.pages,
             "retries": self.retries,
             "bytes": self.bytes,
             "first_visit": self.first,
@@ -168,8 +169,9 @@ impl Report {
             thousands(self.hosts.len() as u64)
         };
         line(format!(
-            "Pages: {} of {hosts} hosts, {} in {} visits, {:.0} ms each",
+            "Pages: {} of {hosts} hosts, {} errors, {} in {} visits, {:.0} ms each",
             thousands(self.pages),
+            thousands(self.visits - self.pages),
             size(self.bytes),
             thousands(self.visits),
             average(self.ms, self.visits)
@@ -188,7 +190,7 @@ impl Report {
         });
         for (title, counts) in [
             ("Statuses", &self.statuses),
-            ("Errors", &self.errors),
+            ("Without a response", &self.errors),
             ("Media types", &self.mimes),
             ("Not fetched", &self.skipped),
         ] {
@@ -217,11 +219,6 @@ impl Report {
         hosts.sort_by_key(|(_, host)| std::cmp::Reverse(host.visits()));
         hosts.into_iter().take(NAMED)
     }
-}
-
-/// Whether there was a page: it came, or is as it was.
-pub(super) fn is_good(status: u64) -> bool {
-    matches!(status, 200..=299 | 304)
 }
 
 fn average(sum: f64, count: u64) -> f64 {

@@ -21,7 +21,7 @@ use super::ending::Ending;
 use super::files::ResultFiles;
 use super::folder::Folder;
 use super::inject::Inject;
-use super::report::{self, Report};
+use super::report::Report;
 use super::seeds::{self, SeedFile};
 use super::some_robots::SomeRobots;
 use super::standing::LastWord;
@@ -174,7 +174,9 @@ pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig) -> Result<ExitCode, S
             ));
         }
         let report = tell(args, folder.path(), &ending, stats.as_ref())?;
-        let pages = if config.output.pages { report.pages() } else { handle.look(pages_of) };
+        // Who keeps no `pages.jsonl` knows of this run only.
+        let pages =
+            if config.output.pages { report.pages() } else { handle.look(|tally| (tally.pages, tally.good)) };
         Ok(ending.code(pages, stats.map_or(0, |stats| stats.fetched)))
     });
     // Somebody may be reading seeds from a terminal or a pipe, and nothing can stop that.
@@ -202,12 +204,6 @@ fn tell(args: &CrawlArgs, folder: &Path, ending: &Ending, stats: Option<&Stats>)
     // Nobody may be listening.
     let _ = std::io::stdout().write_all(shown.as_bytes());
     Ok(report)
-}
-
-/// How many pages this run has done, and how many of them came as they should: for who keeps no `pages.jsonl`.
-fn pages_of(tally: &Tally) -> (u64, u64) {
-    let good = tally.statuses.iter().filter(|(status, _)| report::is_good(u64::from(**status)));
-    (tally.pages, good.map(|(_, count)| count).sum())
 }
 
 async fn note_of(frontier: &Frontier, key: &str) -> Result<Option<Vec<u8>>, StoreError> {

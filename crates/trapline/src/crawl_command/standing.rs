@@ -52,7 +52,6 @@ pub(super) struct Counted {
 impl Counted {
     /// Hosts are gone through only if somebody wants to see them.
     pub(super) fn of(tally: &Tally, with_hosts: bool) -> Self {
-        let bad = tally.statuses.iter().filter(|(status, _)| **status >= 400).map(|(_, count)| count);
         let seconds = |host: &HostTally| host.time.as_secs_f64() / host.requests.max(1) as f64;
         let hosts = || tally.hosts.iter().filter(|(name, _)| with_hosts && !name.is_empty());
         let name = |(name, _): &(&String, &HostTally)| (*name).clone();
@@ -62,7 +61,7 @@ impl Counted {
             pages_ever: tally.pages_ever(),
             bytes_ever: tally.bytes_ever(),
             retries: tally.retries,
-            errors: tally.errors.values().sum::<u64>() + bad.sum::<u64>(),
+            errors: tally.failed,
             in_flight: tally.in_flight,
             trouble: tally.trouble.clone(),
             slowest: slowest.iter().map(|host| (name(host), format!("{:.2} s", seconds(host.1)))).collect(),

@@ -550,3 +550,52 @@ fn bad_input_is_told_of_and_hurts_nobody() {
     assert_eq!(output.status.code(), Some(1), "{}", error(&output));
     assert!(error(&output).contains("robots.txt is IGNORED"), "{}", error(&output));
 }
+
+#[test]
+fn pages_and_errors_are_counted_alike_wherever_they_are_told() {
+    let folder = Folder::new("crawl-counts");
+    // A page that fails, one that is gone, and one that moved.
+    let address = serve(|path, _| match path {
+        "/" => ok(HTML, "<a href=/gone>1</a><a href=/broken>2</a><a href=/moved>3</a>"),
+        "/moved" => "HTTP/1.1 301 Moved\r\nLocation: /\r\nContent-Length: 0\r\n\r\n".to_owned(),
+        "/broken" => "HTTP/1.1 500 Oh no\r\nContent-Length: 0\r\n\r\n".to_owned(),
+        _ => "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n".to_owned(),
+    });
+    let more = ["--delay", "0", "--set", "retry.max=1", "--set", "retry.wait=10ms", "-q"];
+    let output = crawl(address, &folder.path, &more);
+    assert_eq!(output.status.code(), Some(0), "{}", error(&output));
+    let [status, report] = ["status.json", "report.json"].map(|name| -> Value {
+        serde_json::from_str(&fs::read_to_string(folder.path.join(name)).unwrap()).unwrap()
+    });
+    assert_eq!((status["pages"].as_u64(), status["errors"].as_u64()), (Some(3), Some(2)), "{status}");
+    assert_eq!((report["pages"].as_u64(), report["failed"].as_u64()), (Some(3), Some(2)), "{report}");
+    let host = &report["hosts"][0];
+    assert_eq!((host["pages"].as_u64(), host["errors"].as_u64()), (Some(3), Some(2)), "{host}");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.contains("\nPages: 3 of 1 hosts, 2 errors, "), "{text}");
+}
+
+#[test]
+fn a_sitemap_alone_is_not_what_was_wanted() {
+    // The seed is gone, and the sitemap has moved.
+    let address = serve(|path, _| match path {
+        "/sitemap.xml" => "HTTP/1.1 301 Moved\r\nLocation: /map.xml\r\nContent-Length: 0\r\n\r\n".to_owned(),
+        "/map.xml" => ok("Content-Type: text/xml\r\n", "<urlset></urlset>"),
+        _ => "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n".to_owned(),
+    });
+    let folder = Folder::new("crawl-sitemap-alone");
+    for more in [&[][..], &["--fresh", "--set", "output.pages=false"]] {
+        let output = Command::new(env!("CARGO_BIN_EXE_trapline"))
+            .args(["crawl", &format!("http://{address}/"), "--delay", "0", "--contact", "a@b.test"])
+            .args(["--allow-network", "127.0.0.0/8", "-q", "--out"])
+            .arg(&folder.path)
+            .args(more)
+            .output()
+            .unwrap();
+        if more.is_empty() {
+            let paths = paths(&folder.path);
+            assert!(paths.contains(&"/map.xml".to_owned()), "{paths:?}");
+        }
+        assert_eq!(output.status.code(), Some(1), "{more:?}: {}", error(&output));
+    }
+}
