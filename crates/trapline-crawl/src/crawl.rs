@@ -145,7 +145,11 @@ impl Crawl {
         for lease in claimed.leases.drain(..) {
             self.flights.start(lease, now);
         }
-        self.tally().in_flight = self.flights.len();
+        let in_flight = self.flights.len();
+        let mut tally = self.tally();
+        tally.in_flight = in_flight;
+        tally.next = claimed.next.filter(|_| in_flight == 0);
+        drop(tally);
         Ok(claimed)
     }
 

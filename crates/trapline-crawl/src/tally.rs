@@ -47,6 +47,8 @@ pub struct Tally {
     pub links_refused: u64,
     /// How many fetches are under way.
     pub in_flight: usize,
+    /// When the next one may begin, while none is under way and the frontier foresees one.
+    pub next: Option<Timestamp>,
     /// Responses by status.
     pub statuses: BTreeMap<u16, u64>,
     /// Requests without a response, by kind of error.

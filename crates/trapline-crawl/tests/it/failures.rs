@@ -27,6 +27,20 @@ fn a_page_that_fails_is_retried_later_each_time_then_a_dead_letter() {
 }
 
 #[test]
+fn who_waits_for_a_retry_knows_when_it_comes() {
+    let sites = Sites::new().put("http://a.test/", [status(500).taking(Duration::from_secs(2)), page(&[])]);
+    let later = sites.clone();
+    sites.crawl_while(&["http://a.test/"], |handle, _| async move {
+        later.sleep(Duration::from_secs(1)).await;
+        assert_eq!(handle.tally().next, None, "it is being fetched");
+        later.sleep(Duration::from_secs(4)).await;
+        let retry = crate::sites::BEGIN + Duration::from_secs(32);
+        assert_eq!((handle.tally().in_flight, handle.tally().next), (0, Some(retry)));
+    });
+    assert_eq!(sites.asked().len(), 2);
+}
+
+#[test]
 fn a_page_that_comes_back_is_fetched() {
     let sites = Sites::new().put("http://a.test/", [silence(), status(503), page(&["/1"])]);
     sites.crawl(&["http://a.test/"]);

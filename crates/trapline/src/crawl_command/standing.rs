@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use trapline_core::format_duration;
+use trapline_core::{Timestamp, format_duration};
 use trapline_crawl::{HostTally, Tally, Trouble};
 use trapline_frontier::{QueueState, Stats, UrlState};
 
@@ -43,6 +43,7 @@ pub(super) struct Counted {
     retries: u64,
     errors: u64,
     in_flight: usize,
+    next: Option<Timestamp>,
     trouble: Option<Trouble>,
     /// Names, and what is told of them.
     slowest: Vec<(String, String)>,
@@ -63,6 +64,7 @@ impl Counted {
             retries: tally.retries,
             errors: tally.failed,
             in_flight: tally.in_flight,
+            next: tally.next,
             trouble: tally.trouble.clone(),
             slowest: slowest.iter().map(|host| (name(host), format!("{:.2} s", seconds(host.1)))).collect(),
             largest: largest
@@ -112,6 +114,14 @@ impl Standing {
         Some(Duration::from_secs_f64((pages as f64 / self.rate).min(1e9)))
     }
 
+    /// How long nothing is asked for, where the frontier foresees the next visit.
+    fn waits(&self, now: Timestamp) -> Option<Duration> {
+        let next =
+            self.counted.next.filter(|next| *next > now && self.counted.in_flight == 0 && !self.paused)?;
+        let seconds = u64::try_from(next.since(now).as_millis().div_ceil(1000));
+        Some(Duration::from_secs(seconds.unwrap_or(u64::MAX)))
+    }
+
     /// What keeps the crawl from going on.
     fn trouble(&self) -> Option<String> {
         if let Some(ended) = &self.ended {
@@ -131,14 +141,17 @@ impl Standing {
     pub(super) fn line(&self) -> String {
         let paused = if self.paused { "paused, " } else { "" };
         let trouble = self.trouble().map(|trouble| format!("; {trouble}")).unwrap_or_default();
+        let next =
+            self.waits(crate::moment::now()).map(|wait| format!(" (next in {})", format_duration(wait)));
         format!(
-            "{}  {paused}{} pages ({:.1}/s), {} pending in {} queues, {} in flight, {} errors, {}{trouble}",
+            "{}  {paused}{} pages ({:.1}/s), {} pending in {} queues, {} in flight{}, {} errors, {}{trouble}",
             clock(self.runs),
             thousands(self.counted.pages_ever),
             self.rate,
             thousands(self.pending()),
             thousands(self.queues()),
             self.counted.in_flight,
+            next.unwrap_or_default(),
             thousands(self.counted.errors),
             size(self.counted.bytes_ever),
         )
@@ -187,6 +200,7 @@ impl Standing {
             "pending": self.pending(),
             "in_flight": if self.ended.is_some() { 0 } else { self.counted.in_flight },
             "in_flight_max": self.concurrency,
+            "next": self.waits(crate::moment::now()).and(self.counted.next).map(crate::moment::write),
             "done": self.stats.urls_in(UrlState::Done),
             "dead": self.stats.urls_in(UrlState::Dead),
             "disregarded": self.stats.urls_in(UrlState::Disregarded),
@@ -214,6 +228,34 @@ pub(super) fn size(bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_crawl_that_only_waits_says_until_when() {
+        let now = crate::moment::now();
+        let standing = |next: Option<Timestamp>, in_flight, paused| Standing {
+            counted: Counted::of(&Tally { next, in_flight, ..Tally::default() }, false),
+            stats: Stats::default(),
+            paused,
+            runs: Duration::from_secs(5),
+            rate: 0.0,
+            concurrency: 1,
+            max_pages: None,
+            ended: None,
+        };
+        let later = now + Duration::from_millis(3_599_999);
+        let waits = standing(Some(later), 0, false);
+        assert_eq!(waits.waits(now), Some(Duration::from_secs(3600)));
+        assert!(waits.line().contains(" 0 in flight (next in "), "{}", waits.line());
+        assert_eq!(waits.json()["next"], crate::moment::write(later));
+        for other in [
+            standing(Some(later), 1, false),
+            standing(Some(later), 0, true),
+            standing(Some(now), 0, false),
+            standing(None, 0, false),
+        ] {
+            assert!(!other.line().contains("next in") && other.json()["next"].is_null(), "{}", other.line());
+        }
+    }
 
     #[test]
     fn the_slowest_and_the_largest_hosts_are_named() {
