@@ -11,6 +11,7 @@ mod folder;
 mod held;
 mod inject;
 mod plan;
+mod refusals;
 mod report;
 mod resume;
 mod run;

@@ -21,6 +21,18 @@ const LEFT: [&str; 6] =
 pub(super) struct Folder {
     path: PathBuf,
     _lock: File,
+    /// It was not there before.
+    made: bool,
+}
+
+/// The URL of the store in a folder.
+pub(super) fn store_url(folder: &Path) -> String {
+    format!("disk:{}", folder.join("store").display())
+}
+
+/// Whether there is a store in a folder.
+pub(super) fn has_store(folder: &Path) -> bool {
+    folder.join("store").exists()
 }
 
 impl Folder {
@@ -28,6 +40,7 @@ impl Folder {
     pub(super) fn take(path: &Path) -> Result<Self, String> {
         let trouble =
             |what: &str, error: std::io::Error| format!("cannot {what} {}: {error}", path.display());
+        let made = !path.exists();
         fs::create_dir_all(path).map_err(|error| trouble("make the folder", error))?;
         let lock_path = path.join("crawl.lock");
         let mut lock = File::options()
@@ -55,22 +68,24 @@ impl Folder {
             .and_then(|()| lock.seek(SeekFrom::Start(0)).map(drop))
             .and_then(|()| writeln!(lock, "{}", std::process::id()));
         written.map_err(|error| trouble("write into", error))?;
-        Ok(Self { path: path.to_owned(), _lock: lock })
+        Ok(Self { path: path.to_owned(), _lock: lock, made })
     }
 
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The URL of the store in it.
-    pub(super) fn store_url(&self) -> String {
-        format!("disk:{}", self.path.join("store").display())
+    /// Leaves no folder behind that was not there before, if nothing has come into it.
+    pub(super) fn leave(&self) {
+        if self.made {
+            let _ = fs::remove_file(self.path.join("crawl.lock"));
+            let _ = fs::remove_dir(&self.path);
+        }
     }
 
     /// Whether there is something of an earlier crawl: results, or the crawl itself.
     fn is_used(&self, with_store: bool) -> bool {
-        (with_store && self.path.join("store").exists())
-            || LEFT.iter().any(|name| self.path.join(name).exists())
+        (with_store && has_store(&self.path)) || LEFT.iter().any(|name| self.path.join(name).exists())
     }
 
     /// Removes what an earlier crawl has left, with its store if that is what the crawl is kept in; on a terminal somebody has to agree.

@@ -1,7 +1,7 @@
 //! The drop-in folder: seed files that are put into `inject/` while the crawl runs are taken up, and then moved to `inject/done/`.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs::{self, DirEntry, File};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -32,17 +32,16 @@ impl Inject {
     /// Whether something waits there to be taken up.
     pub(super) fn has_files(folder: &Path) -> bool {
         let files = fs::read_dir(folder.join("inject")).into_iter().flatten().flatten();
-        files.into_iter().any(|entry| entry.path().is_file())
+        files.into_iter().any(|entry| entry.path().is_file() && !is_hidden(&entry))
     }
 
     /// Takes up the files that are complete. Answers whether nothing more waits there.
     pub(super) async fn look(&mut self, handle: &CrawlHandle) -> bool {
         let mut there = BTreeMap::new();
         for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
-            let hidden = entry.file_name().to_string_lossy().starts_with('.');
             if let Ok(about) = entry.metadata()
                 && about.is_file()
-                && !hidden
+                && !is_hidden(&entry)
             {
                 there.insert(entry.path(), (about.len(), about.modified().ok()));
             }
@@ -91,4 +90,9 @@ impl Inject {
         complain(&format!("trapline crawl: took up {taken} seeds of inject/{name}, {wrong} lines were none"));
         Ok(())
     }
+}
+
+/// Whether a file is not meant to be seen, such as one that an editor keeps meanwhile.
+fn is_hidden(entry: &DirEntry) -> bool {
+    entry.file_name().to_string_lossy().starts_with('.')
 }

@@ -19,8 +19,9 @@ use trapline_frontier::{CrawlChange, Frontier, Query, Rows, Scan, Stats, StoreEr
 use super::control::{Control, write_whole};
 use super::ending::Ending;
 use super::files::ResultFiles;
-use super::folder::Folder;
+use super::folder::{self, Folder};
 use super::inject::Inject;
+use super::refusals::ToldFetcher;
 use super::report::Report;
 use super::seeds::{self, SeedFile};
 use super::some_robots::SomeRobots;
@@ -53,14 +54,18 @@ pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig) -> Result<ExitCode, S
         complain(&format!("trapline crawl: {warning}"));
     }
     raise_file_limit(config);
-    let folder = Folder::take(&config.output.dir)?;
+    let dir = &config.output.dir;
     let own_store = config.crawl.store.is_none();
-    let store_url = config.crawl.store.as_ref().map_or_else(|| folder.store_url(), |store| store.0.clone());
+    let store_url =
+        config.crawl.store.as_ref().map_or_else(|| folder::store_url(dir), |store| store.0.clone());
     let in_memory = store_url::is_memory(&store_url);
+    let nothing = command_line.is_empty() && args.seed_files.is_empty() && !Inject::has_files(dir);
+    let goes_on = !args.fresh && !in_memory && (!own_store || folder::has_store(dir));
+    if nothing && !goes_on {
+        return Err(NO_SEEDS.to_owned());
+    }
+    let folder = Folder::take(dir)?;
     if args.fresh {
-        if command_line.is_empty() && args.seed_files.is_empty() && !Inject::has_files(folder.path()) {
-            return Err(NO_SEEDS.to_owned());
-        }
         if !own_store && !in_memory {
             return Err(format!(
                 "--fresh removes only what is in the folder, and this crawl is kept in {}: remove it with `trapline \
@@ -89,6 +94,12 @@ pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig) -> Result<ExitCode, S
             .await
             .map_err(told)?;
         resume::apply_settings(&frontier, config).await.map_err(told)?;
+        let known = watch::known(&frontier).await.map_err(told)?;
+        let stats = known.stats.clone();
+        if nothing && stats.urls.iter().sum::<u64>() == 0 {
+            folder.leave();
+            return Err(NO_SEEDS.to_owned());
+        }
         let fetcher = Fetcher::new(fetch_options).map_err(|error| error.to_string())?;
         let robots = config.robots.obey.then(|| robots(&frontier, &fetcher, config));
         if own_store {
@@ -101,13 +112,6 @@ pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig) -> Result<ExitCode, S
         if let Some(note) = first {
             // Whatever is written before the first settlement is then known to be this crawl's.
             frontier.steer_crawl(moment::now(), CrawlChange::Note(note)).await.map_err(told)?;
-        }
-        let known = watch::known(&frontier).await.map_err(told)?;
-        let stats = known.stats.clone();
-
-        let nothing = command_line.is_empty() && args.seed_files.is_empty();
-        if nothing && stats.urls.iter().sum::<u64>() == 0 && !Inject::has_files(folder.path()) {
-            return Err(NO_SEEDS.to_owned());
         }
         if known.paused {
             let folder = folder.path().display();
@@ -124,7 +128,7 @@ pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig) -> Result<ExitCode, S
         if let Some(robots) = robots {
             builder = builder.robots(robots);
         }
-        let crawl = builder.build(Arc::new(fetcher)).map_err(|error| error.to_string())?;
+        let crawl = builder.build(Arc::new(ToldFetcher(fetcher))).map_err(|error| error.to_string())?;
         let handle = crawl.handle();
         listen_to_signals(&handle)?;
         let (injected, all_injected) = oneshot::channel();

@@ -28,6 +28,17 @@ pub(super) fn read(text: &str) -> Result<Prospect, String> {
     });
     if let Some((word, rest)) = text.split_once(':')
         && !has_scheme
+        && ["http", "https"].iter().any(|scheme| word.eq_ignore_ascii_case(scheme))
+        // There may be a host of that name, with a port.
+        && rest.split('/').next().is_none_or(|port| port.parse::<u16>().is_err())
+    {
+        return Err(match rest.trim_start_matches('/') {
+            "" => format!("`{text}` names no host; write it like https://example.org/"),
+            host => format!("two slashes follow `{word}:`; did you mean {word}://{host}?"),
+        });
+    }
+    if let Some((word, rest)) = text.split_once(':')
+        && !has_scheme
         && !rest.starts_with(|first: char| first.is_ascii_digit())
         && word.bytes().all(|byte| byte.is_ascii_alphabetic())
     {
@@ -188,6 +199,19 @@ mod tests {
             // What looks like a user and a password is one.
             assert_eq!(read.as_deref(), url, "{text}");
         }
+    }
+
+    #[test]
+    fn a_scheme_without_slashes_is_told_what_it_may_mean() {
+        for (text, wrong) in [
+            ("https:example.org", "two slashes follow `https:`; did you mean https://example.org?"),
+            ("HTTP:/example.org/a:b", "two slashes follow `HTTP:`; did you mean HTTP://example.org/a:b?"),
+            ("https:127.0.0.1:80/", "two slashes follow `https:`; did you mean https://127.0.0.1:80/?"),
+            ("http:", "`http:` names no host; write it like https://example.org/"),
+        ] {
+            assert_eq!(read(text).unwrap_err(), wrong, "{text}");
+        }
+        assert_eq!(read("http:8080/x").unwrap().url.as_str(), "http://http:8080/x");
     }
 
     #[test]

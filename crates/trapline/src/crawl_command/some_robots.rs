@@ -6,6 +6,8 @@ use trapline_crawl::ports::{Robots, RobotsWord};
 use trapline_fetch::{HostPattern, RobotsCache};
 use url::Url;
 
+use super::refusals::with_remedy;
+
 /// The cache, which is not asked about some hosts.
 pub(super) struct SomeRobots {
     pub(super) robots: RobotsCache,
@@ -25,7 +27,8 @@ impl Robots for SomeRobots {
         if self.ignores(url) {
             return RobotsWord { allowed: true, ..RobotsWord::default() };
         }
-        self.robots.ask(now, url).await
+        let word = self.robots.ask(now, url).await;
+        RobotsWord { trouble: word.trouble.map(with_remedy), ..word }
     }
 
     async fn known(&self, now: Timestamp, url: &Url) -> Option<RobotsWord> {

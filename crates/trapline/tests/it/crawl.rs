@@ -469,7 +469,16 @@ fn bad_input_is_told_of_and_hurts_nobody() {
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(1), "{}", error(&output));
-    assert!(error(&output).contains("robots.txt cannot be had: "), "{}", error(&output));
+    let refused = "the host has no address that may be dialled; --allow-network NETWORK, such as 127.0.0.0/8, allows it";
+    assert!(error(&output).contains(&format!("robots.txt cannot be had: {refused}")), "{}", error(&output));
+    let output = Command::new(env!("CARGO_BIN_EXE_trapline"))
+        .args(["crawl", &format!("http://{address}/"), "--ignore-robots", "--fresh", "--out"])
+        .arg(&guarded.path)
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", error(&output));
+    let skipped = &lines(&guarded.path, "skipped.jsonl")[0];
+    assert_eq!((&skipped["reason"], &skipped["detail"]), (&"address_refused".into(), &refused.into()));
     // Seeds that were dropped in before the start are taken up.
     let dropped = Folder::new("crawl-dropped");
     fs::create_dir_all(dropped.path.join("inject")).unwrap();
@@ -525,6 +534,18 @@ fn bad_input_is_told_of_and_hurts_nobody() {
     let empty = Folder::new("crawl-empty");
     let output = trapline(&["crawl", "--out"], &empty.path);
     assert_eq!(output.status.code(), Some(2));
+    assert!(error(&output).contains("no seeds: name a URL to begin with"), "{}", error(&output));
+    assert!(!empty.path.exists(), "nothing is left behind");
+    let elsewhere = Folder::new("crawl-empty-store");
+    let store = format!("disk:{}", elsewhere.path.display());
+    let output = trapline(&["crawl", "--store", &store, "--out"], &empty.path);
+    assert!(error(&output).contains("no seeds: name a URL to begin with"), "{}", error(&output));
+    assert!(!empty.path.exists(), "nothing is left behind");
+    // What is hidden is no seeds file.
+    fs::create_dir_all(empty.path.join("inject")).unwrap();
+    fs::write(empty.path.join("inject/.seeds.txt.swp"), "x").unwrap();
+    let output = trapline(&["crawl", "--out"], &empty.path);
+    assert_eq!(output.status.code(), Some(2), "{}", error(&output));
     assert!(error(&output).contains("no seeds: name a URL to begin with"), "{}", error(&output));
     // A seed that is not there: the server answers, and nothing was fetched. The same where nobody writes pages down.
     let missing = Folder::new("crawl-missing");
