@@ -43,26 +43,38 @@ pub(crate) fn open(url: &str) -> Result<Opened, String> {
     }
 }
 
+/// A store that other processes may use too.
+pub(crate) struct Shared {
+    pub(crate) store: Arc<dyn Store>,
+    /// Nobody had it open: others can only come through this process, as long as it lasts.
+    pub(crate) is_owner: bool,
+}
+
 /// Opens the store that a URL names together with other processes: whoever is first owns it, and serves the others.
-pub(crate) fn share(url: &str) -> Result<Arc<dyn Store>, String> {
+fn share(url: &str) -> Result<Shared, String> {
     match parse(url)? {
-        StoreUrl::Memory => Ok(Arc::new(MemoryStore::new())),
+        StoreUrl::Memory => Ok(Shared { store: Arc::new(MemoryStore::new()), is_owner: true }),
         StoreUrl::Disk(disk) => {
             let shared = SharedStore::open(disk.path, disk.options()).map_err(|error| error.to_string())?;
-            Ok(Arc::new(shared))
+            Ok(Shared { is_owner: shared.is_owner(), store: Arc::new(shared) })
         }
         // Its server is there for everybody.
-        StoreUrl::Postgres(url) => postgres_url::open(url),
+        StoreUrl::Postgres(url) => Ok(Shared { store: postgres_url::open(url)?, is_owner: false }),
     }
 }
 
 /// The same, and its clock is followed if it has one.
 pub(crate) fn share_and_follow(url: &str) -> Result<Arc<dyn Store>, String> {
-    let store = share(url)?;
-    if let Some(now) = pollster::block_on(store.now()).map_err(|error| error.to_string())? {
+    take_and_follow(url).map(|shared| shared.store)
+}
+
+/// The same, for who wants to know whether the store is his.
+pub(crate) fn take_and_follow(url: &str) -> Result<Shared, String> {
+    let shared = share(url)?;
+    if let Some(now) = pollster::block_on(shared.store.now()).map_err(|error| error.to_string())? {
         moment::follow(now);
     }
-    Ok(store)
+    Ok(shared)
 }
 
 /// Opens the store that a URL names as its owner, and serves other processes.

@@ -14,7 +14,7 @@ use trapline_core::format_duration;
 use trapline_crawl::ports::Robots;
 use trapline_crawl::{Crawl, CrawlHandle, Tally};
 use trapline_fetch::{Fetcher, RobotsCache};
-use trapline_frontier::{CrawlChange, Frontier, Query, Rows, Scan, Stats, StoreError};
+use trapline_frontier::{CrawlChange, Frontier, Note, Query, Rows, Scan, Stats, StoreError};
 
 use super::control::{Control, write_whole};
 use super::ending::Ending;
@@ -31,10 +31,14 @@ use super::world::RealWorld;
 use super::{CrawlArgs, STOPPED, plan, resume};
 use crate::config::FileConfig;
 use crate::ended::complain;
+use crate::store_url::Shared;
 use crate::{moment, store_url};
 
 const NO_SEEDS: &str =
     "no seeds: name a URL to begin with, such as https://example.org/, or a file with --seeds";
+
+/// What notes about the results in a folder begin with.
+const OUTPUT: &str = "output/";
 
 /// How long a store may take to say how a crawl stands that could not go on.
 const LAST_LOOK: Duration = Duration::from_millis(500);
@@ -81,7 +85,7 @@ pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig) -> Result<ExitCode, S
         .enable_all()
         .build()
         .map_err(|error| format!("cannot start: {error}"))?;
-    let store = store_url::share_and_follow(&store_url)?;
+    let Shared { store, is_owner } = store_url::take_and_follow(&store_url)?;
     // Within this process time goes forward only, whatever becomes of the machine's clock.
     moment::follow(moment::now());
     let ended = runtime.block_on(async {
@@ -102,11 +106,11 @@ pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig) -> Result<ExitCode, S
         }
         let fetcher = Fetcher::new(fetch_options).map_err(|error| error.to_string())?;
         let robots = config.robots.obey.then(|| robots(&frontier, &fetcher, config));
-        if own_store {
+        let note = format!("{OUTPUT}{}", folder.id()?);
+        let noted = note_of(&frontier, &note).await.map_err(told)?;
+        if own_store || is_owner && !has_company(&frontier, &note).await.map_err(told)? {
             resume::expire_leases(&frontier, &options, robots.as_deref()).await.map_err(told)?;
         }
-        let note = format!("output/{}", folder.id()?);
-        let noted = note_of(&frontier, &note).await.map_err(told)?;
         let first = noted.is_none().then(|| ResultFiles::first_note(&note));
         let output = ResultFiles::open(folder.path(), note, noted.as_deref(), &config.output, in_memory)?;
         if let Some(note) = first {
@@ -211,10 +215,20 @@ fn tell(args: &CrawlArgs, folder: &Path, ending: &Ending, stats: Option<&Stats>)
 }
 
 async fn note_of(frontier: &Frontier, key: &str) -> Result<Option<Vec<u8>>, StoreError> {
-    let query = Query::Notes { prefix: key.to_owned() };
-    match frontier.scan(moment::now(), &Scan { limit: 1, ..Scan::new(query) }).await?.rows {
-        Rows::Notes(mut notes) => Ok(notes.pop().map(|note| note.value)),
-        _ => Ok(None),
+    Ok(notes(frontier, key, 1).await?.pop().map(|note| note.value))
+}
+
+/// Whether others have crawled into other folders from the same store. They may have outlived the process that owned it, with leases of their
+/// own.
+async fn has_company(frontier: &Frontier, own: &str) -> Result<bool, StoreError> {
+    Ok(notes(frontier, OUTPUT, 2).await?.iter().any(|note| note.key != own))
+}
+
+async fn notes(frontier: &Frontier, prefix: &str, limit: usize) -> Result<Vec<Note>, StoreError> {
+    let query = Query::Notes { prefix: prefix.to_owned() };
+    match frontier.scan(moment::now(), &Scan { limit, ..Scan::new(query) }).await?.rows {
+        Rows::Notes(notes) => Ok(notes),
+        _ => Ok(Vec::new()),
     }
 }
 

@@ -180,3 +180,50 @@ fn after_a_kill_a_host_is_left_alone_as_long_as_its_robots_txt_asks_for() {
     let waited = seen("/slow")[1].duration_since(gone);
     assert!(waited >= Duration::from_secs(1), "{waited:?}");
 }
+
+/// A disk store has one owner: what a dead one had in flight is nobody's, unless there is another crawler.
+#[test]
+fn after_a_kill_a_disk_store_elsewhere_waits_for_leases_only_of_others() {
+    for company in [false, true] {
+        let name = format!("crawl-kill-elsewhere-{company}");
+        let (folder, store) = (Folder::new(&name), Folder::new(&format!("{name}-store")));
+        let asked: Arc<Mutex<Vec<(String, Instant)>>> = Arc::default();
+        let log = Arc::clone(&asked);
+        let address = serve(move |path, _| {
+            let mut log = log.lock().expect("nobody panics with it");
+            let again = log.iter().any(|(asked, _)| asked == path);
+            log.push((path.to_owned(), Instant::now()));
+            drop(log);
+            match path {
+                "/" => ok(HTML, "<a href=/slow>1</a>"),
+                // The first time there is no answer before the kill.
+                "/slow" if !again => loop {
+                    std::thread::park();
+                },
+                _ => ok(HTML, "there it is"),
+            }
+        });
+        let slow = || {
+            let asked = asked.lock().unwrap();
+            asked.iter().filter(|(asked, _)| asked == "/slow").map(|(_, at)| *at).collect::<Vec<_>>()
+        };
+        let lease = if company { "crawl.lease=4s" } else { "crawl.lease=10m" };
+        let url = format!("disk:{}", store.path.display());
+        let flags = ["--delay", "0", "-q", "--store", &url, "--set", lease];
+        let other = Folder::new(&format!("{name}-other"));
+        if company {
+            // It has done its part, and may have something in flight, for all one knows.
+            let output = crawl(address, &other.path, &[&flags[..], &["--max-pages", "1"]].concat());
+            assert_eq!(output.status.code(), Some(3), "{}", error(&output));
+        }
+        let mut first = command(address, &folder.path, &flags);
+        let killed = Running(first.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+        until("the page is asked for", || !slow().is_empty());
+        drop(killed);
+        let output = crawl(address, &folder.path, &flags);
+        assert_eq!(output.status.code(), Some(0), "{}", error(&output));
+        let waited = slow()[1].duration_since(slow()[0]);
+        let expected = if company { 3..60 } else { 0..60 };
+        assert!(expected.contains(&waited.as_secs()), "{company}: {waited:?}");
+    }
+}
