@@ -161,13 +161,18 @@ impl Crawl {
                 return Ok(());
             }
             self.settle(landed).await?;
+            if self.is_aborted() {
+                return Ok(());
+            }
         }
     }
 
     async fn settle(&mut self, landed: Vec<Landed>) -> Result<(), Halt> {
         let (mut batch, results): (Vec<Settlement>, Vec<Results>) =
             landed.into_iter().map(|landed| (landed.settlement, landed.results)).unzip();
-        let notes = self.tell(&batch, &results).await?;
+        let Some(notes) = self.tell(&batch, &results).await? else {
+            return self.release(batch).await;
+        };
         for (settlement, note) in batch.iter_mut().zip(notes) {
             settlement.notes.push(note);
         }
@@ -195,8 +200,12 @@ impl Crawl {
     }
 
     /// Hands results to whoever wants them. If that takes long, no lease is lost over it: neither of what is about to be
-    /// settled nor of what is in flight.
-    async fn tell(&mut self, batch: &[Settlement], results: &[Results]) -> Result<Vec<NoteWrite>, Halt> {
+    /// settled nor of what is in flight. None if it takes too long for somebody who wants to stop now.
+    async fn tell(
+        &mut self,
+        batch: &[Settlement],
+        results: &[Results],
+    ) -> Result<Option<Vec<NoteWrite>>, Halt> {
         let output = Arc::clone(&self.output);
         let mut telling = output.write(results);
         loop {
@@ -208,8 +217,11 @@ impl Crawl {
                     () = a_while => None,
                 }
             };
-            if let Some(notes) = self.hearing(told, None).await? {
-                return Ok(notes?);
+            match self.hearing(told, None).await {
+                Ok(Some(notes)) => return Ok(Some(notes?)),
+                Ok(None) => {}
+                Err(Halt::Aborted) if self.away.is_none() => return Ok(None),
+                Err(halt) => return Err(halt),
             }
             self.renew(batch.iter().map(|settlement| settlement.lease)).await?;
             self.renew_leases().await?;

@@ -45,7 +45,9 @@ impl Crawl {
             }
             Order::Resume(answer) => {
                 let resumed = self.steer("resume", CrawlChange::Resume).await?;
-                self.go_on();
+                if resumed.is_ok() {
+                    self.go_on();
+                }
                 let _ = answer.send(resumed);
             }
         }
@@ -82,6 +84,17 @@ impl Crawl {
         })
         .await?;
         self.tally().in_flight = 0;
+        Ok(())
+    }
+
+    /// Gives back what was fetched, and could not be told in time.
+    pub(crate) async fn release(&mut self, batch: Vec<Settlement>) -> Result<(), Halt> {
+        let release = |untold: Settlement| Settlement {
+            delay: untold.delay,
+            ..Settlement::new(untold.lease, Outcome::Release)
+        };
+        let batch: Vec<_> = batch.into_iter().map(release).collect();
+        self.patiently("give back", async |frontier, now| frontier.settle(now, batch.clone()).await).await?;
         Ok(())
     }
 

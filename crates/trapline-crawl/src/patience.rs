@@ -81,8 +81,8 @@ impl Crawl {
         self.patiently("ask for the time", async |_, now| Ok(now)).await
     }
 
-    /// Does something, and hears orders meanwhile. Those that can wait are held; who is to stop now waits a moment for what the store is
-    /// asked, and not at all for one that is known to be away.
+    /// Does something, and hears orders meanwhile. Those that can wait are held; who is to stop now waits a moment for it, and not at all
+    /// while the store is known to be away.
     pub(crate) async fn hearing<T>(
         &mut self,
         doing: impl Future<Output = T>,
@@ -99,8 +99,7 @@ impl Crawl {
         let mut over = None;
         loop {
             if self.is_aborted() && over.is_none() {
-                let may_answer = asked.is_some() && self.away.is_none();
-                let grace = if may_answer { GRACE } else { Duration::ZERO };
+                let grace = if self.away.is_none() { GRACE } else { Duration::ZERO };
                 over = Some(world.sleep_until(world.now() + grace));
             }
             let is_over = async {

@@ -27,6 +27,8 @@ enum Manner {
     Silent,
     /// One call in three fails.
     Flaky,
+    /// It is there, and cannot be steered.
+    Stubborn,
 }
 
 /// A store that may be away.
@@ -55,7 +57,7 @@ impl Fickle {
         let fails = match *there.expect("the sender is ours") {
             Manner::Away => true,
             Manner::Flaky => self.calls.fetch_add(1, Ordering::Relaxed) % 3 == 2,
-            Manner::There | Manner::Silent => false,
+            Manner::There | Manner::Silent | Manner::Stubborn => false,
         };
         if fails { Err(StoreError::new(ErrorKind::Unavailable, "it is not there")) } else { Ok(()) }
     }
@@ -90,6 +92,9 @@ impl Store for Fickle {
 
     async fn steer(&self, crawl: &str, now: Timestamp, steer: Steer) -> Result<Steered, StoreError> {
         self.ask().await?;
+        if *self.manner.borrow() == Manner::Stubborn {
+            return Err(StoreError::new(ErrorKind::Invalid, "it cannot be steered"));
+        }
         self.inner.steer(crawl, now, steer).await
     }
 
@@ -224,4 +229,29 @@ fn a_store_that_fails_now_and_then_costs_time_and_nothing_else() {
     });
     assert_eq!(end, CrawlEnd::Exhausted);
     assert_eq!((sites.seen().len(), sites.pages().len()), (5, 5));
+}
+
+#[test]
+fn a_crawl_that_cannot_be_resumed_stays_paused() {
+    let (sites, store) = slow();
+    let watch = sites.clone();
+    let end = sites.crawl_while(&["http://a.test/"], |handle, _| async move {
+        watch.sleep(SECONDS(4)).await;
+        let resume = async {
+            watch.sleep(Duration::from_millis(100)).await;
+            store.is(Manner::Stubborn);
+            let resumed = handle.resume().await;
+            store.is(Manner::There);
+            resumed
+        };
+        // While a page is in flight.
+        let (paused, resumed) = tokio::join!(handle.pause(), resume);
+        assert_eq!(resumed, Some(Err("it cannot be steered".to_owned())));
+        assert_eq!(paused, Some(Ok(())));
+        watch.sleep(SECONDS(100)).await;
+        assert_eq!(watch.seen().len(), 2);
+        handle.resume().await.unwrap().unwrap();
+    });
+    assert_eq!(end, CrawlEnd::Exhausted);
+    assert_eq!(sites.seen().len(), 5);
 }

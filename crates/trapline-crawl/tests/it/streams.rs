@@ -7,7 +7,8 @@ use futures_util::StreamExt;
 use futures_util::future::join;
 use trapline_crawl::candidate::Prospect;
 use trapline_crawl::ports::World;
-use trapline_crawl::{CrawlEnd, CrawlError, ResultStream};
+use trapline_crawl::{CrawlEnd, CrawlError, CrawlHandle, ResultStream};
+use trapline_frontier::UrlState;
 
 use crate::sites::Sites;
 
@@ -25,13 +26,17 @@ fn read<T>(
     sites.world.run(async {
         let (output, results) = ResultStream::new(waiting_max);
         let crawl = sites.builder().await.output(output).build(Arc::new(sites.clone())).unwrap();
-        let handle = crawl.handle();
-        sites.world.spawn(Box::pin(async move {
-            handle.seed(vec![Prospect::seed("http://a.test/").unwrap()]).await;
-            handle.end_seeding().await;
-        }));
+        bring_seed(sites, &crawl.handle());
         join(crawl.run(), reader(results)).await
     })
+}
+
+fn bring_seed(sites: &Sites, handle: &CrawlHandle) {
+    let handle = handle.clone();
+    sites.world.spawn(Box::pin(async move {
+        handle.seed(vec![Prospect::seed("http://a.test/").unwrap()]).await;
+        handle.end_seeding().await;
+    }));
 }
 
 #[test]
@@ -57,6 +62,40 @@ fn a_crawl_waits_for_its_reader() {
     assert_eq!(end.unwrap(), CrawlEnd::Exhausted);
     // Its leases were renewed meanwhile: nothing was asked for twice.
     assert_eq!(sites.asked().len(), 5);
+}
+
+#[test]
+fn who_is_told_to_stop_now_waits_a_moment_for_his_reader_and_gives_back_the_rest() {
+    // Who reads after half a second is waited for, and who reads never is not.
+    for (reads, done) in [(true, 2), (false, 1)] {
+        let sites = site();
+        let end = sites.world.run(async {
+            let (output, mut results) = ResultStream::new(1);
+            let crawl = sites.builder().await.output(output).build(Arc::new(sites.clone())).unwrap();
+            let handle = crawl.handle();
+            bring_seed(&sites, &handle);
+            let later = sites.clone();
+            let read = async {
+                later.sleep(Duration::from_secs(100)).await;
+                handle.abort().await;
+                later.sleep(Duration::from_millis(500)).await;
+                if reads {
+                    results.next().await;
+                }
+            };
+            let (end, ()) = join(crawl.run(), read).await;
+            end.unwrap()
+        });
+        assert_eq!(end, CrawlEnd::Stopped);
+        let stats = sites.world.run(async { sites.frontier().await.stats(sites.world.now()).await.unwrap() });
+        let of = |state| stats.urls_in(state);
+        // The page that was named, and its four links.
+        assert_eq!(
+            (of(UrlState::Done), of(UrlState::Leased), of(UrlState::Pending)),
+            (done, 0, 5 - done),
+            "{reads}"
+        );
+    }
 }
 
 #[test]
