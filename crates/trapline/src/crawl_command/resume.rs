@@ -1,5 +1,6 @@
 //! Makes a crawl that was there before ready to go on: with the settings of today, and without what a process that was killed has left.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use trapline_core::Timestamp;
@@ -43,10 +44,13 @@ pub(super) async fn expire_leases(
     robots: Option<&dyn Robots>,
 ) -> Result<(), StoreError> {
     let now: Timestamp = moment::now();
+    let mut tried = BTreeSet::new();
     loop {
-        let Rows::Leases(leases) = frontier.scan(now, &Scan::new(Query::Leases)).await?.rows else {
+        let Rows::Leases(mut leases) = frontier.scan(now, &Scan::new(Query::Leases)).await?.rows else {
             return Ok(());
         };
+        // One that cannot be ended is left to its deadline.
+        leases.retain(|lease| tried.insert(lease.id));
         if leases.is_empty() {
             return Ok(());
         }
@@ -57,5 +61,82 @@ pub(super) async fn expire_leases(
             batch.push(Settlement { delay: Some(delay), ..Settlement::new(lease.id, outcome) });
         }
         frontier.settle(now, batch).await?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use async_trait::async_trait;
+    use trapline_core::{Candidate, Request};
+    use trapline_frontier::{
+        Admission, Claimed, MemoryStore, Page, Settled, Stats, Steer, Steered, Store, Want,
+    };
+
+    use super::*;
+
+    /// A store whose leases nobody can end.
+    struct Clinging(MemoryStore);
+
+    #[async_trait]
+    impl Store for Clinging {
+        async fn admit(
+            &self,
+            crawl: &str,
+            now: Timestamp,
+            batch: &[Candidate],
+        ) -> Result<Vec<Admission>, StoreError> {
+            self.0.admit(crawl, now, batch).await
+        }
+
+        async fn claim(
+            &self,
+            crawl: Option<&str>,
+            now: Timestamp,
+            want: &Want,
+        ) -> Result<Claimed, StoreError> {
+            self.0.claim(crawl, now, want).await
+        }
+
+        async fn settle(
+            &self,
+            crawl: &str,
+            now: Timestamp,
+            batch: Vec<Settlement>,
+        ) -> Result<Vec<Settled>, StoreError> {
+            let _ = batch;
+            self.0.settle(crawl, now, Vec::new()).await
+        }
+
+        async fn steer(&self, crawl: &str, now: Timestamp, steer: Steer) -> Result<Steered, StoreError> {
+            self.0.steer(crawl, now, steer).await
+        }
+
+        async fn scan(&self, crawl: &str, now: Timestamp, scan: &Scan) -> Result<Page, StoreError> {
+            self.0.scan(crawl, now, scan).await
+        }
+
+        async fn stats(&self, crawl: &str, now: Timestamp) -> Result<Stats, StoreError> {
+            self.0.stats(crawl, now).await
+        }
+    }
+
+    #[test]
+    fn leases_are_ended_and_one_that_cannot_be_keeps_nobody() {
+        pollster::block_on(async {
+            let stores: [(Arc<dyn Store>, usize); 2] =
+                [(Arc::new(MemoryStore::new()), 0), (Arc::new(Clinging(MemoryStore::new())), 3)];
+            for (store, left) in stores {
+                let frontier = Frontier::builder("x").open_shared(store, moment::now()).await.unwrap();
+                let urls = (0..3).map(|number| Request::get(format!("http://h{number}.test/")));
+                frontier.admit(moment::now(), urls).await.unwrap();
+                assert_eq!(frontier.claim(moment::now(), 10).await.unwrap().leases.len(), 3);
+                expire_leases(&frontier, &CrawlOptions::default(), None).await.unwrap();
+                let page = frontier.scan(moment::now(), &Scan::new(Query::Leases)).await.unwrap();
+                let Rows::Leases(leases) = page.rows else { panic!("{:?}", page.rows) };
+                assert_eq!(leases.len(), left);
+            }
+        });
     }
 }
