@@ -17,9 +17,10 @@ use http_body_util::Full;
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::TokioIo;
 use tokio::sync::watch;
+use tokio::task::coop::unconstrained;
 
 use crate::dial::{Dialed, Protocol};
-use crate::idle::Resting;
+use crate::idle::{Idle, Resting};
 use crate::options::Limits;
 use crate::proxy::ThroughProxy;
 use crate::stream::Stream;
@@ -158,22 +159,27 @@ impl H1 {
 
     /// Whether another request can be sent, after another look at the connection.
     pub(crate) async fn is_fit(&mut self) -> bool {
-        poll_fn(|cx| {
+        let look = poll_fn(|cx| {
             self.poll_link(cx);
             Poll::Ready(self.seems_fit())
-        })
-        .await
+        });
+        // Tokio would say that nothing has come also to a task that has read enough for this turn.
+        unconstrained(look).await
     }
 
     /// Parts with all but the stream, if another request could be sent, as far as is known: hyper says no as long as it
     /// has some of a request to write, which would be lost.
-    pub(crate) fn rest(self) -> Option<Resting> {
+    ///
+    /// # Errors
+    /// What is left of it, to be dropped.
+    pub(crate) fn rest(self: Box<Self>) -> Result<Idle, Idle> {
         if !self.seems_fit() {
-            return None;
+            return Err(Idle::Awake(self));
         }
-        let Self { link, facts, .. } = self;
+        let Self { link, facts, .. } = *self;
         let http1::Parts { io, read_buf, .. } = link.into_parts();
-        read_buf.is_empty().then(|| Resting { stream: io.into_inner().into_stream(), facts })
+        let resting = Idle::Resting(Box::new(Resting { stream: io.into_inner().into_stream(), facts }));
+        if read_buf.is_empty() { Ok(resting) } else { Err(resting) }
     }
 }
 

@@ -33,11 +33,14 @@ impl Idle {
         matches!(self, Self::Awake(_))
     }
 
-    /// Lets it rest, unless that shows that it is of no use any more.
-    pub(crate) fn rest(self) -> Option<Self> {
+    /// Lets it rest.
+    ///
+    /// # Errors
+    /// If it is of no use any more: what is left of it, to be dropped.
+    pub(crate) fn rest(self) -> Result<Self, Self> {
         match self {
-            Self::Awake(connection) => connection.rest().map(|resting| Self::Resting(Box::new(resting))),
-            Self::Resting(_) => Some(self),
+            Self::Awake(connection) => connection.rest(),
+            Self::Resting(_) => Ok(self),
         }
     }
 

@@ -184,8 +184,9 @@ impl Pool {
     /// Puts to rest a few of those that have waited a while. False once there are none.
     fn rest_some(&self) -> bool {
         let now = Instant::now();
+        let mut dropped = Dropped::default();
         let mut state = self.lock();
-        (0..REST_AT_ONCE).all(|_| state.rest_next(now))
+        (0..REST_AT_ONCE).all(|_| state.rest_next(now, &mut dropped))
     }
 
     /// Drops what has waited too long. False once nothing waits.
@@ -264,7 +265,7 @@ impl State {
     }
 
     /// Puts to rest the next one that has waited a while. False if there is none.
-    fn rest_next(&mut self, now: Instant) -> bool {
+    fn rest_next(&mut self, now: Instant, dropped: &mut Dropped) -> bool {
         let Some((&place, origin)) = self.order.range(self.rested..).next() else { return false };
         let origin = Arc::clone(origin);
         // Those of HTTP/2 do not rest.
@@ -275,12 +276,14 @@ impl State {
                 return false;
             }
             let (_, since, idle) = waiting.h1.remove(index);
-            if let Some(idle) = idle.rest() {
-                waiting.h1.insert(index, (place, since, idle));
-            } else {
-                self.order.remove(&place);
-                if waiting.is_empty() {
-                    self.origins.remove(&origin);
+            match idle.rest() {
+                Ok(resting) => waiting.h1.insert(index, (place, since, resting)),
+                Err(spent) => {
+                    dropped.h1.push((place, since, spent));
+                    self.order.remove(&place);
+                    if waiting.is_empty() {
+                        self.origins.remove(&origin);
+                    }
                 }
             }
         }

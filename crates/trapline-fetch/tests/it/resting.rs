@@ -6,6 +6,7 @@ use bytes::Bytes;
 use http::Method;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::watch;
+use tokio::task::coop;
 use trapline_fetch::{FetchRequest, Fetcher};
 
 use crate::door::Server;
@@ -150,4 +151,43 @@ async fn a_connection_with_half_of_a_request_on_it_is_not_kept() {
     let body = Bytes::from(vec![b'x'; 32 << 20]);
     let fetched = fetcher.fetch(&FetchRequest { body, ..once(&page(&server, "/")) }).await;
     assert_eq!((text(&fetched), fetcher.idle_connections()), ("early", 0), "{:?}", fetched.error);
+}
+
+/// Uses up what a task may read in one turn, without ending the turn.
+async fn spend_the_turn() {
+    std::future::poll_fn(|cx| {
+        while coop::has_budget_remaining() {
+            let _ = std::pin::pin!(coop::consume_budget()).poll(cx);
+        }
+        std::task::Poll::Ready(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_connection_is_looked_at_also_by_a_task_that_has_read_enough_for_its_turn() {
+    for rested in [false, true] {
+        for meanwhile in
+            [Meanwhile::HangUp, Meanwhile::Say(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil")]
+        {
+            let stage = Stage::new(Scene::First);
+            let (server, fetcher, request) = website(false, meanwhile, &stage).await;
+            assert_eq!(text(&fetcher.fetch(&request).await), "page");
+            if rested {
+                resting(&fetcher, 1).await;
+            }
+            stage.send_replace(Scene::Between);
+            stage.subscribe().wait_for(|scene| *scene == Scene::Second).await.unwrap();
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            spend_the_turn().await;
+            let fetched = fetcher.fetch(&once(&request)).await;
+            assert_eq!(
+                (text(&fetched), fetched.reused),
+                ("page", false),
+                "{meanwhile:?}: {:?}",
+                fetched.error
+            );
+            assert_eq!(server.visitors().await, 2);
+        }
+    }
 }
