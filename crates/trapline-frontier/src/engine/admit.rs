@@ -117,7 +117,8 @@ impl Crawl {
             class,
             cost,
         };
-        self.urls.add(new, older)
+        let reuse = self.reuses_slots();
+        self.urls.add(new, older, reuse)
     }
 
     /// A queue was given a URL: unless it is to wait, it finds its state.

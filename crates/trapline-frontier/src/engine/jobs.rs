@@ -1,14 +1,15 @@
 //! Work over many URLs, a bounded step with each verb: so that no verb waits for it, and it goes on as long as
 //! anybody uses the crawl.
 //!
-//! A job passes over all slots that existed when it began. What came later is not its business.
+//! A job passes over all slots that existed when it began. What came later is not its business: it is known by its rank, or, where it
+//! may have none any more, by its slot, because none is used again meanwhile.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use super::crawl::Crawl;
 use super::moment::Rank;
 use super::queues::QueueId;
-use super::urls::{EntryId, State};
+use super::urls::{EntryId, State, Urls};
 use crate::pattern::Pattern;
 use crate::report::JobReport;
 use crate::verbs::{DeadChange, Steered, UrlsChange};
@@ -101,6 +102,17 @@ impl Crawl {
         self.unswept = false;
     }
 
+    /// Whether a job is one that changes URLs whatever they are.
+    pub(super) fn is_over_urls(&self, id: u64) -> bool {
+        self.jobs.jobs.get(&id).is_some_and(|job| matches!(job.task, Task::Urls { .. }))
+    }
+
+    /// Whether slots that are free may be used again: not while a job passes over whatever is in them, because it means what was
+    /// there before.
+    pub(super) fn reuses_slots(&self) -> bool {
+        !self.jobs.jobs.values().any(|job| matches!(job.task, Task::Urls { .. }))
+    }
+
     /// Whether a job has steps left.
     pub(super) fn has_work(&self) -> bool {
         !self.jobs.jobs.is_empty()
@@ -175,22 +187,27 @@ impl Crawl {
                 false
             }
             Task::Urls { queue, pattern, change } => {
-                let meant = queue.is_none_or(|queue| queue == entry.queue)
-                    && !(state.is_live() && self.urls.live(id).admitted() > before)
+                queue.is_none_or(|queue| queue == entry.queue)
                     && !self.is_gone(id)
-                    && pattern.as_ref().is_none_or(|pattern| pattern.matches(&self.urls.url(id)));
-                meant && self.change_url(id, *change)
+                    && self.change_url(id, pattern.as_ref(), *change)
             }
         }
     }
 
-    /// Answers whether there was anything to change. A crawl that is over visits nothing again.
-    fn change_url(&mut self, id: EntryId, change: UrlsChange) -> bool {
+    /// Answers whether there was anything to change. A crawl that is over visits nothing again. What need not be read is not.
+    fn change_url(&mut self, id: EntryId, pattern: Option<&Pattern>, change: UrlsChange) -> bool {
         let queue = self.urls[id].queue;
+        let matches = |urls: &Urls| pattern.is_none_or(|pattern| pattern.matches(&urls.url(id)));
         match change {
-            UrlsChange::Forget => self.drop_entry(id),
+            UrlsChange::Forget => {
+                if !matches(&self.urls) {
+                    return false;
+                }
+                self.drop_entry(id);
+            }
             UrlsChange::Revisit => {
-                if !matches!(self.urls.state(id), State::Done | State::Revisiting) || self.is_finished() {
+                let is_done = matches!(self.urls.state(id), State::Done | State::Revisiting);
+                if !is_done || self.is_finished() || !matches(&self.urls) {
                     return false;
                 }
                 self.leave(id);
@@ -198,9 +215,8 @@ impl Crawl {
                 self.enter(id, State::Pending);
             }
             UrlsChange::ForgetPages(before) => {
-                let Some(page) = self.urls.page(id).filter(|page| page.visited < before) else {
-                    return false;
-                };
+                let page = self.urls.page(id).filter(|page| page.visited < before);
+                let Some(page) = page.filter(|_| matches(&self.urls)) else { return false };
                 self.urls.forget_page(id, &page);
                 // For its queue nothing is new.
                 return true;

@@ -368,6 +368,14 @@ impl Engine {
         }
         let (name, store) = (crawl, self.store);
         let crawl = self.crawl(name, "steer")?;
+        if let Steer::Crawl(CrawlChange::Cancel(job)) = steer
+            && crawl.is_over_urls(job)
+        {
+            // Without another step: that may be what it is cancelled for.
+            let affected = u64::from(crawl.cancel_job(job));
+            crawl.advance(now);
+            return Ok(Steered { affected, job: None });
+        }
         crawl.advance(now);
         let change = match steer {
             Steer::Queue(key, change) => {

@@ -77,7 +77,8 @@ impl Crawl {
         let queue = self.queue_of(&key);
         let deletions = self.queues[queue].deletions();
         let new = NewEntry { identity, request: &request, queue, deletions, class, cost };
-        let id = self.urls.add(new, entries.first().copied());
+        let reuse = self.reuses_slots();
+        let id = self.urls.add(new, entries.first().copied(), reuse);
         self.urls.set_visits(id, visits);
         if retries > 0 || expiries > 0 {
             let more = self.urls.more_mut(id);

@@ -272,9 +272,9 @@ impl Urls {
         self.seen.guess(hash_of(identity)).map(EntryId)
     }
 
-    /// Keeps an entry, as the newest of its URL, before the `older` one if there is any. It has no state yet, but a
-    /// live part.
-    pub(super) fn add(&mut self, new: NewEntry<'_>, older: Option<EntryId>) -> EntryId {
+    /// Keeps an entry, as the newest of its URL, before the `older` one if there is any, in a slot that is free or behind all
+    /// others. It has no state yet, but a live part.
+    pub(super) fn add(&mut self, new: NewEntry<'_>, older: Option<EntryId>, reuse: bool) -> EntryId {
         let record = Record {
             identity: words_of(new.identity),
             request: self.payloads.put(new.request),
@@ -285,7 +285,7 @@ impl Urls {
             class: new.class,
             bits: State::Free as u8,
         };
-        let id = match self.free.some() {
+        let id = match self.free.some().filter(|_| reuse) {
             Some(id) => {
                 self.free = EntryId(self[id].live);
                 self[id] = record;
@@ -631,7 +631,7 @@ mod tests {
         let request = Request::get("http://a.example/");
         let (identity, queue) = (Identity(7), QueueId(0));
         let new = NewEntry { identity, request: &request, queue, deletions: 0, class: 0, cost: 0 };
-        let id = urls.add(new, None);
+        let id = urls.add(new, None, true);
         let states = [State::Pending, State::Retrying, State::Scheduled, State::Leased, State::Done];
         for state in
             states.into_iter().chain([State::Revisiting, State::Disregarded, State::Dead, State::Free])

@@ -213,6 +213,41 @@ pub fn forgetting_many_can_be_cancelled<H: Harness>(mut harness: H) {
     assert_eq!(trial.stats(START).urls_in(UrlState::Done), left);
 }
 
+/// What comes after a job began is left alone, also if it is done at once and takes the place of something that was forgotten.
+pub fn what_came_later_is_not_forgotten<H: Harness>(mut harness: H) {
+    let store = harness.open();
+    let trial = Trial::new(&harness, store, "delay=0");
+    done_already(&trial, MANY);
+    let urls = pages("a", MANY);
+    change(&trial, START, (None, None), UrlsChange::Forget);
+    // The last of them is stated anew, others are forgotten by hand, and new ones come and are done.
+    let done = Some(trapline_core::Statement::Done);
+    let again = trapline_core::Candidate { statement: done, ..trial.get(&urls[MANY - 1]) };
+    trial.admit(START, &[again]);
+    for url in &urls[MANY - 9..MANY - 4] {
+        trial.wait(trial.frontier.forget(START, url)).expect("forget");
+    }
+    let later = trapline_core::Candidate { statement: done, ..trial.get("http://a.example/later") };
+    trial.admit(START, &[later]);
+    trial.finish_jobs(START);
+    let left = trial.known(START, None, None, None, 100);
+    let mut left: Vec<_> = left.iter().map(|url| &*url.request.as_ref().expect("known").url).collect();
+    left.sort_unstable();
+    assert_eq!(left, [&*urls[MANY - 1], "http://a.example/later"]);
+}
+
+/// What another job makes pending meanwhile is forgotten all the same.
+pub fn what_is_visited_again_meanwhile_is_forgotten<H: Harness>(mut harness: H) {
+    let store = harness.open();
+    let trial = Trial::new(&harness, store, "delay=0");
+    done_already(&trial, MANY);
+    change(&trial, START, (None, None), UrlsChange::Revisit);
+    change(&trial, START, (None, Some("*7")), UrlsChange::Forget);
+    trial.finish_jobs(START);
+    let stats = trial.stats(START);
+    assert_eq!((stats.urls_in(UrlState::Pending), stats.urls_in(UrlState::Done)), (MANY as u64 * 9 / 10, 0));
+}
+
 /// URLs of a queue that are done.
 fn done_already<H: Harness>(trial: &Trial<'_, H>, count: usize) {
     let done = Some(trapline_core::Statement::Done);

@@ -115,6 +115,8 @@ macro_rules! store_suite_cases {
                 pages_are_forgotten_by_age,
                 a_revisit_of_many_goes_on_in_the_background,
                 forgetting_many_can_be_cancelled,
+                what_came_later_is_not_forgotten,
+                what_is_visited_again_meanwhile_is_forgotten,
             }
             claiming {
                 a_lease_names_crawl_queue_and_deadline,

@@ -492,11 +492,12 @@ impl DiskStore {
         let Shared { commit, texts, .. } = &*self.shared;
         let shown = inner.last_command;
         let mut passes = inner.engine.would_pass(crawl, now);
+        let mut draft = None;
         // After a failure nothing will be promised any more, so the log need not know what passed.
         if passes && commit.failure().is_none() {
-            let mut draft = Draft::new(|bytes| logged::pass(bytes, crawl, now));
-            match inner.log.make_room(draft.len(), Urgency::Question, commit) {
-                Ok(()) => drop(self.shared.append(&mut inner, &mut draft, answers::NOTHING)),
+            let pass = Draft::new(|bytes| logged::pass(bytes, crawl, now));
+            match inner.log.make_room(pass.len(), Urgency::Question, commit) {
+                Ok(()) => draft = Some(pass),
                 Err(NoRoom::Failed(failure)) => commit.fail(failure),
                 Err(NoRoom::Refused { .. } | NoRoom::Spared { .. }) => passes = false,
             }
@@ -504,10 +505,13 @@ impl DiskStore {
         if passes {
             inner.engine.pass(crawl, now);
             if let Some(failure) = texts.take_failure() {
-                // What a job made of it is not what it would have made of the real thing.
+                // What a job made of it is not what it would have made of the real thing. So the log does not say that it did.
                 commit.fail(failure.clone());
                 return Err(stopped(attempted, &failure));
             }
+        }
+        if let Some(mut draft) = draft {
+            drop(self.shared.append(&mut inner, &mut draft, answers::NOTHING));
         }
         let answer = question(&mut inner.engine);
         match texts.take_failure() {

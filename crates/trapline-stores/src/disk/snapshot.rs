@@ -12,6 +12,8 @@
 //! 64           from format 2 on: the ledger, see `ledger.rs`, and the xxh3 of it (u64)
 //! ```
 //!
+//! From format 3 on, numbers of URLs are written as steps.
+//!
 //! Each frame is its length (u32), a checksum (u64: xxh3, seeded with the frame's number from 0) and an engine's frame. The last one says
 //! that it is the last, so a snapshot that was not finished is none.
 
@@ -27,7 +29,7 @@ use super::log::Position;
 use super::texts::Texts;
 
 const MAGIC: &[u8; 8] = b"snapshot";
-pub(crate) const FORMAT: u32 = 2;
+pub(crate) const FORMAT: u32 = 3;
 /// The last format without a ledger.
 const WITHOUT_LEDGER: u32 = 1;
 const HEADER: usize = 64;

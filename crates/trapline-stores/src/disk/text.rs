@@ -76,9 +76,12 @@ impl<'a> Part<'a> {
         Self { bytes, is_short: true }
     }
 
-    /// Its bytes in shorthand, if they are not and that is shorter.
+    /// Its bytes in shorthand, if they are not and that is shorter, with the four bytes that saying so takes.
     fn write_short(self) -> Option<Vec<u8>> {
-        if self.is_short { None } else { shorthand::write(self.bytes) }
+        if self.is_short {
+            return None;
+        }
+        shorthand::write(self.bytes).filter(|short| short.len() + 4 < self.bytes.len())
     }
 
     /// Its bytes written out.
@@ -211,7 +214,9 @@ mod tests {
         let mut link = Request::get("http://b.example/ä");
         link.via = Some("http://a.example/".to_owned());
         link.depth = 3;
-        vec![Request::get(""), Request::get("http://a.example/"), link, long]
+        // In shorthand it is shorter, but not by as much as it takes to say so.
+        let hardly = Request::get("https://q.example/QKUJVXY");
+        vec![Request::get(""), Request::get("http://a.example/"), hardly, link, long]
     }
 
     fn page(visits: u32) -> PageRecord {
@@ -283,7 +288,7 @@ mod tests {
     #[test]
     fn other_bytes_are_no_text() {
         let mut plain = Vec::new();
-        append(&mut plain, &requests()[2]);
+        append(&mut plain, &requests()[3]);
         let mut visited = Vec::new();
         append_with_page(&mut visited, &plain, &packed_page::encode(&page(7)));
         let mut short = Vec::new();

@@ -116,11 +116,6 @@ impl State {
         matches!(self, Self::Pending | Self::Waiting(Wait::Retry | Wait::Schedule, _))
     }
 
-    /// Pending or leased.
-    pub(super) fn is_live(&self) -> bool {
-        self.is_pending() || matches!(self, Self::Leased(_))
-    }
-
     pub(super) fn public(&self) -> UrlState {
         match self {
             Self::Pending | Self::Waiting(Wait::Retry | Wait::Schedule, _) => UrlState::Pending,

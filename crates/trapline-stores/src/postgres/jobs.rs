@@ -194,7 +194,7 @@ impl Work {
                 (Task::Dead(change), State::Dead { rank, .. }) if *rank <= job.before => {
                     self.change_dead(id, change)
                 }
-                (Task::Urls(change), state) if !(state.is_live() && entry.spot.rank > job.before) => {
+                (Task::Urls(change), _) => {
                     let changed = self.change_url(id, change);
                     if !changed || matches!(change, UrlsChange::ForgetPages(_)) {
                         // For its queue nothing is new.

@@ -112,6 +112,7 @@ struct Changes {
     not_leased: Vec<i64>,
     not_dead: Vec<i64>,
     not_disregarded: Vec<i64>,
+    not_paged: Vec<i64>,
     gone: Vec<i64>,
     gone_identities: Vec<Key>,
     urls: Urls,
@@ -147,7 +148,7 @@ impl Changes {
                 urls.url.push(entry.url.clone());
                 urls.rest.push(entry.rest.clone().unwrap_or_default());
                 self.enter(entry);
-                self.keep_page(entry, false);
+                self.keep_page(entry);
             }
             return;
         };
@@ -168,6 +169,7 @@ impl Changes {
         }
         if gone {
             self.gone.push(entry.id);
+            self.not_paged.push(entry.id);
             self.gone_identities.push(Key(entry.identity));
             return;
         }
@@ -176,13 +178,17 @@ impl Changes {
             self.classes.1.push(entry.class.into());
         }
         let changed = stored.visits != entry.visits || stored.page != entry.page;
-        if changed || entry.needs_page() != stored.has_page {
-            self.keep_page(entry, stored.has_page);
+        if !entry.needs_page() {
+            if stored.has_page {
+                self.not_paged.push(entry.id);
+            }
+        } else if changed || !stored.has_page {
+            self.keep_page(entry);
         }
     }
 
-    fn keep_page(&mut self, entry: &Entry, has_page: bool) {
-        if entry.needs_page() || has_page {
+    fn keep_page(&mut self, entry: &Entry) {
+        if entry.needs_page() {
             self.pages.entry.push(entry.id);
             self.pages.visits.push(entry.visits.into());
             self.pages.page.push(entry.page.as_deref().map(values::page));
@@ -230,6 +236,7 @@ impl Work {
             not_leased,
             not_dead,
             not_disregarded,
+            not_paged,
             gone,
             gone_identities,
             urls,
@@ -255,7 +262,7 @@ impl Work {
             ("DELETE FROM leases WHERE crawl + 0 = $1 AND id = ANY($2)", &not_leased),
             ("DELETE FROM dead WHERE crawl = $1 AND entry = ANY($2)", &not_dead),
             ("DELETE FROM disregarded WHERE crawl = $1 AND entry = ANY($2)", &not_disregarded),
-            ("DELETE FROM pages WHERE crawl = $1 AND entry = ANY($2)", &gone),
+            ("DELETE FROM pages WHERE crawl = $1 AND entry = ANY($2)", &not_paged),
         ] {
             let (when, sql) = of_entries(sql, entries);
             put(when, sql, vec![crawl, entries]);

@@ -5,13 +5,16 @@ use std::time::Duration;
 
 use trapline_core::{Request, Timestamp};
 use trapline_frontier::{
-    CrawlChange, ErrorKind, Frontier, Outcome, Pattern, Query, Rows, Scan, Settlement, UrlState,
+    CrawlChange, ErrorKind, Frontier, Outcome, Pattern, Query, Rows, Scan, Settlement, Steer, Store,
+    UrlFilter, UrlState, UrlsChange,
 };
 use trapline_stores::DiskStore;
 
 use crate::disk::SMALL;
 use crate::faults::{STEPS, at, everything, frontier, run_in};
 use crate::sim_files::SimFiles;
+
+const SEGMENT: &str = "0000000001.segment";
 
 fn crawl(store: &Arc<DiskStore>) -> Frontier {
     pollster::block_on(frontier(Arc::clone(store) as _)).expect("the crawl opens")
@@ -137,7 +140,6 @@ fn a_request_that_cannot_be_read_holds_up_no_other() {
 /// opened again, even if the segment was put back as it had been.
 #[test]
 fn a_damaged_request_becomes_a_dead_letter_that_says_where_it_was() {
-    const SEGMENT: &str = "0000000001.segment";
     let files = SimFiles::default();
     let (store, crawl) = open(&files);
     let page = |number| Request::get(format!("http://{number}.example/"));
@@ -218,5 +220,56 @@ fn a_job_that_cannot_read_stops_the_store_and_is_done_after_opening() {
         assert_eq!(pending, u64::from(URLS - URLS / 10), "every tenth URL ends so");
         store.close().expect("it closes");
         drop(DiskStore::open_on(files, &options).expect("what it did can be done again"));
+    }
+}
+
+/// A text that is damaged for good stops a job that reads it, and the store with it; but the store opens again, and the job can be
+/// cancelled without another look at it.
+#[test]
+fn a_job_that_meets_damage_can_be_cancelled() {
+    const URLS: u32 = 3000;
+    /// Neither among those that the first step looks at, nor in a segment that opening reads.
+    const DAMAGED: u32 = 1299;
+    for asks in [true, false] {
+        let files = SimFiles::default();
+        let open = || Arc::new(DiskStore::open_on(files.clone(), &SMALL).expect("it opens"));
+        let store = open();
+        let worker = crawl(&store);
+        let page = |number| Request::get(format!("http://{}.example/{number}", number % 5));
+        for first in (0..URLS).step_by(100) {
+            let batch = (first..first + 100).map(page);
+            pollster::block_on(worker.admit(at(0), batch)).expect("it is admitted");
+        }
+        store.snapshot().expect("it is taken");
+        let filter = UrlFilter { key: None, pattern: Some(Pattern::new("*7")) };
+        let steered = pollster::block_on(worker.steer(at(1), Steer::Urls(filter, UrlsChange::Forget)));
+        let job = steered.expect("it begins").job.expect("it takes several steps");
+        let url = page(DAMAGED).url;
+        let place = |bytes: &[u8]| bytes.windows(url.len()).position(|bytes| bytes == url.as_bytes());
+        let mut is_there = false;
+        files.change("0000000002.segment", |bytes| {
+            if let Some(found) = place(bytes) {
+                is_there = true;
+                bytes[found + 9] ^= 1;
+            }
+        });
+        assert!(is_there, "the segments are of another size");
+        let mut steps = (0..9).map(|_| {
+            if asks {
+                pollster::block_on(worker.stats(at(1))).map(drop)
+            } else {
+                pollster::block_on(worker.claim(at(1), 0)).map(drop)
+            }
+        });
+        assert!(steps.any(|step| step.is_err()), "it meets the damage");
+        store.abandon();
+        let store = open();
+        // Not through the crawl: whoever opens it asks something, and a step is taken.
+        let cancel = Steer::Crawl(CrawlChange::Cancel(job));
+        let cancelled = pollster::block_on(store.steer("c", at(2), cancel));
+        assert_eq!(cancelled.expect("it is cancelled").affected, 1);
+        pollster::block_on(crawl(&store).claim(at(2), 1)).expect("the store works on");
+        store.close().expect("it closes");
+        drop(open());
     }
 }

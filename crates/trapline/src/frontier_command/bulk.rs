@@ -46,7 +46,7 @@ pub(super) struct Revisit {
 /// Forget what is known of pages that were not visited for long
 ///
 /// Their URLs stay known and done, their visits counted and scheduled; what goes is what the last visit left: status, digest,
-/// validators, when it was. A disk store gives the space back when it rewrites its log.
+/// validators, when it was. A disk store gives the space back when it rewrites its log. Exit code 1 if there is nothing to forget.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:

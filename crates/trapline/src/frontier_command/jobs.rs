@@ -3,7 +3,7 @@
 
 use clap::Args;
 use serde_json::json;
-use trapline_frontier::{CrawlChange, Frontier, JobReport, Query, Rows, Steer};
+use trapline_frontier::{CrawlChange, ErrorKind, Frontier, JobReport, Query, Rows, Steer};
 
 use super::address::Address;
 use super::output::{Output, Row};
@@ -30,21 +30,28 @@ const PATIENCE: u32 = 1000;
 
 impl Jobs {
     pub(super) fn run(&self, at: Address<'_>, out: &mut Output) -> Result<Ended, String> {
-        let frontier = at.open()?;
         if let Some(job) = self.cancel {
-            let steered = pollster::block_on(frontier.steer_crawl(moment::now(), CrawlChange::Cancel(job)));
-            if steered.map_err(|error| error.to_string())?.affected == 0 {
-                return Err(format!(
-                    "there is no job {job} under way that could be stopped; `trapline frontier jobs` lists them"
-                ));
-            }
+            cancel(at, job)?;
         }
-        let rows: Vec<_> = reports(&frontier)?.iter().map(row).collect();
+        let rows: Vec<_> = reports(&at.open()?)?.iter().map(row).collect();
         out.rows(&COLUMNS, &rows);
         if rows.is_empty() {
             out.say("no jobs");
         }
         Ok(Ended::Well)
+    }
+}
+
+/// Not through the crawl itself: opening it lets its jobs go on, and one that cannot may be what is to be stopped.
+fn cancel(at: Address<'_>, job: u64) -> Result<(), String> {
+    let store = at.store()?;
+    let cancel = Steer::Crawl(CrawlChange::Cancel(job));
+    match pollster::block_on(store.steer(at.crawl, moment::now(), cancel)) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Err(at.no_crawl(&*store)?),
+        Ok(steered) if steered.affected == 0 => Err(format!(
+            "there is no job {job} under way that could be stopped; `trapline frontier jobs` lists them"
+        )),
+        cancelled => cancelled.map(|_| ()).map_err(|error| error.to_string()),
     }
 }
 

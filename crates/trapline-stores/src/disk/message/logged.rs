@@ -589,4 +589,27 @@ mod tests {
         }
         assert!(read(&bytes[texts..], &[]).is_err(), "its texts are missing");
     }
+
+    /// As they are written now, and as they were at first.
+    #[test]
+    fn moves_of_both_forms_are_read() {
+        let moved = [(7, 3 << 32 | 900), (8, 3 << 32 | 990), (2, 1 << 32 | 5), (u32::MAX, u64::MAX)];
+        let mut now = Vec::new();
+        relocate(&mut now, "c", &moved);
+        let (entries, places) = moved.iter().copied().unzip();
+        let message = MoveMessage { crawl: "c".to_owned(), entries, places, ..MoveMessage::default() };
+        let mut before = Vec::new();
+        put(&mut before, Verb::Move(message));
+        for bytes in [now, before] {
+            let Ok(Command::Move { crawl, entries }) = read(&bytes, &[]) else { panic!("{bytes:?}") };
+            assert_eq!((crawl.as_str(), &*entries), ("c", &moved[..]));
+        }
+        let lacking = MoveMessage { crawl: String::new(), entry_steps: vec![1], ..MoveMessage::default() };
+        let beyond = MoveMessage { entry_steps: vec![-1], place_steps: vec![1], ..MoveMessage::default() };
+        for message in [lacking, beyond] {
+            let mut bytes = Vec::new();
+            put(&mut bytes, Verb::Move(message));
+            assert!(read(&bytes, &[]).is_err());
+        }
+    }
 }
