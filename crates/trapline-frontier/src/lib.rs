@@ -26,7 +26,7 @@ mod store;
 pub mod suite;
 mod verbs;
 
-pub use engine::{BadImage, Engine, Found, Frame, Restore, UnreadRequest};
+pub use engine::{BadImage, Engine, Found, Frame, ReadFrame, Restore, UnreadRequest};
 pub use frontier::{Frontier, FrontierBuilder, crawls};
 pub use library::Library;
 pub use memory::MemoryStore;

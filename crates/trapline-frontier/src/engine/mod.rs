@@ -53,7 +53,7 @@ use claim::{GRANTS_MAX, Granted};
 use crawl::Crawl;
 use urls::{EntryId, State};
 
-pub use image::{BadImage, Frame, Restore};
+pub use image::{BadImage, Frame, ReadFrame, Restore};
 pub use payloads::UnreadRequest;
 
 /// All crawls of a store: the six verbs without a lock around them, for stores that add their own.

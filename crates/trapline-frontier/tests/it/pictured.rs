@@ -10,8 +10,8 @@ use async_trait::async_trait;
 use trapline_core::{Candidate, Request, Timestamp};
 use trapline_frontier::suite::Harness;
 use trapline_frontier::{
-    Admission, Claimed, Engine, Library, Page, PageRecord, Recovered, Scan, Settled, Settlement, Stats,
-    Steer, Steered, Store, StoreError, UrlState, Want, store_suite,
+    Admission, Claimed, Engine, Library, Page, PageRecord, ReadFrame, Recovered, Scan, Settled, Settlement,
+    Stats, Steer, Steered, Store, StoreError, UrlState, Want, store_suite,
 };
 
 /// A library that keeps everything.
@@ -90,7 +90,8 @@ impl Album {
                 return restore.finish().expect("the image is complete");
             }
             for frame in frames {
-                restore.frame(&frame.encode()).expect("what was written can be read");
+                let frame = ReadFrame::read(&frame.encode()).expect("what was written can be read");
+                restore.frame(frame).expect("it fits the others");
             }
         }
     }

@@ -18,9 +18,10 @@
 //! that it is the last, so a snapshot that was not finished is none.
 
 use std::io;
+use std::ops::Range;
 use std::sync::Arc;
 
-use trapline_frontier::{BadImage, Engine, Frame, Library};
+use trapline_frontier::{BadImage, Engine, Frame, Library, ReadFrame};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use super::files::{Files, LogFile};
@@ -225,40 +226,79 @@ fn header_of(file: &dyn LogFile) -> Result<Header, Unusable> {
 
 /// Reads the snapshot in a file.
 pub(crate) fn read(files: &dyn Files, file: &str, texts: &Arc<Texts>) -> Result<Snapshot, Unusable> {
-    let broken = |what: String| Unusable::Broken(what);
     let file = files.open(file)?;
     let Header { store, position, ledger, length } = header_of(&*file)?;
     let mut restore = Engine::restore("disk", Arc::clone(texts) as Arc<dyn Library>);
-    let mut at = length;
-    for frame_number in 0.. {
-        let head = file.read_at(at, FRAME_HEADER)?;
-        if head.is_empty() {
-            break;
+    let mut end = length;
+    // Reading takes half of the time, and another thread can do that.
+    std::thread::scope(|scope| {
+        let (sender, frames) = std::sync::mpsc::sync_channel(READ_AHEAD);
+        let file = &*file;
+        scope.spawn(move || read_frames(file, length, &sender));
+        for frame in frames {
+            let (place, frame) = frame?;
+            end = place.end;
+            restore.frame(frame).map_err(|error| unusable(place.start, &error))?;
         }
-        let damaged = || broken(format!("it is damaged at byte {at}"));
-        let Some((length, checksum)) = head.split_first_chunk().filter(|_| head.len() == FRAME_HEADER) else {
-            return Err(Unusable::Unfinished);
-        };
-        let length = u32::from_le_bytes(*length) as usize;
-        let frame = file.read_at(at + FRAME_HEADER as u64, length)?;
-        if frame.len() != length {
-            return Err(Unusable::Unfinished);
-        }
-        if *checksum != xxh3_64_with_seed(&frame, frame_number).to_le_bytes() {
-            return Err(damaged());
-        }
-        restore.frame(&frame).map_err(|error| match error {
-            BadImage::Newer(_) => Unusable::Newer(error.to_string()),
-            _ => broken(format!("at byte {at}: {error}")),
-        })?;
-        at += (FRAME_HEADER + length) as u64;
-    }
+        Ok::<_, Unusable>(())
+    })?;
     let engine = restore.finish().map_err(|_| Unusable::Unfinished)?;
     if let Some(failure) = texts.take_failure() {
         return Err(Unusable::Unreadable(failure.to_string()));
     }
     let ledger = ledger.unwrap_or_else(|| Ledger::of_places(engine.all_places(), TEXT_BYTES));
-    Ok(Snapshot { engine, store, position, ledger, bytes: at })
+    Ok(Snapshot { engine, store, position, ledger, bytes: end })
+}
+
+/// So many frames are read ahead.
+const READ_AHEAD: usize = 64;
+
+type ReadFrames = std::sync::mpsc::SyncSender<Result<(Range<u64>, ReadFrame), Unusable>>;
+
+/// Reads the frames from a byte on, and says where each is, until one is none or nobody wants them any more.
+fn read_frames(file: &dyn LogFile, begin: u64, sender: &ReadFrames) {
+    let mut at = begin;
+    for number in 0.. {
+        let frame = read_frame(file, at, number).transpose();
+        let Some(frame) = frame else { return };
+        let is_none = frame.is_err();
+        let frame = frame.map(|(length, frame)| {
+            let place = at..at + length;
+            at = place.end;
+            (place, frame)
+        });
+        if sender.send(frame).is_err() || is_none {
+            return;
+        }
+    }
+}
+
+/// The frame at a byte, and how many bytes it takes; None at the end.
+fn read_frame(file: &dyn LogFile, at: u64, number: u64) -> Result<Option<(u64, ReadFrame)>, Unusable> {
+    let head = file.read_at(at, FRAME_HEADER)?;
+    if head.is_empty() {
+        return Ok(None);
+    }
+    let Some((length, checksum)) = head.split_first_chunk().filter(|_| head.len() == FRAME_HEADER) else {
+        return Err(Unusable::Unfinished);
+    };
+    let length = u32::from_le_bytes(*length) as usize;
+    let frame = file.read_at(at + FRAME_HEADER as u64, length)?;
+    if frame.len() != length {
+        return Err(Unusable::Unfinished);
+    }
+    if *checksum != xxh3_64_with_seed(&frame, number).to_le_bytes() {
+        return Err(Unusable::Broken(format!("it is damaged at byte {at}")));
+    }
+    let read = ReadFrame::read(&frame).map_err(|error| unusable(at, &error))?;
+    Ok(Some(((FRAME_HEADER + length) as u64, read)))
+}
+
+fn unusable(at: u64, error: &BadImage) -> Unusable {
+    match error {
+        BadImage::Newer(_) => Unusable::Newer(error.to_string()),
+        _ => Unusable::Broken(format!("at byte {at}: {error}")),
+    }
 }
 
 #[cfg(test)]

@@ -24,6 +24,7 @@ use prost::{Message, Oneof};
 
 use super::Engine;
 use super::crawl::Crawl;
+use super::urls::{Live, Record};
 use crate::library::Library;
 use crawl::CrawlMessage;
 use entries::{LivesMessage, MoresMessage, PlainLivesMessage, PlainRecordsMessage, RecordsMessage};
@@ -259,18 +260,56 @@ pub struct Restore {
     ended: bool,
 }
 
+/// A frame that was read. That takes longer than to make an engine of it, and can be done elsewhere meanwhile.
+#[derive(Debug)]
+pub struct ReadFrame(Read);
+
+#[derive(Debug)]
+enum Read {
+    Records(Vec<Record>),
+    Lives(Vec<Live>),
+    Other(Box<Content>),
+}
+
+impl ReadFrame {
+    /// Reads a frame.
+    ///
+    /// # Errors
+    /// If it cannot be read, or what it says cannot be.
+    pub fn read(bytes: &[u8]) -> Result<Self, BadImage> {
+        let content = FrameMessage::decode(bytes)?.content;
+        Ok(Self(match content.ok_or(BadImage::Lacks("a frame this version knows"))? {
+            Content::Records(message) => Read::Records(message.read()?),
+            Content::PlainRecords(message) => Read::Records(message.read()?),
+            Content::Lives(message) => Read::Lives(message.read()?),
+            Content::PlainLives(message) => Read::Lives(message.read()?),
+            content => Read::Other(Box::new(content)),
+        }))
+    }
+}
+
 impl Restore {
     /// Takes the next frame.
     ///
     /// # Errors
-    /// If it cannot be read, or what it says cannot be.
-    pub fn frame(&mut self, bytes: &[u8]) -> Result<(), BadImage> {
+    /// If what it says cannot be.
+    pub fn frame(&mut self, ReadFrame(frame): ReadFrame) -> Result<(), BadImage> {
         if self.ended {
             return Err(BadImage::Impossible("frames after its end"));
         }
-        let content = FrameMessage::decode(bytes)?.content;
         let crawl = self.crawl.as_mut().ok_or(BadImage::Lacks("a crawl before its parts"));
-        match content.ok_or(BadImage::Lacks("a frame this version knows"))? {
+        let content = match frame {
+            Read::Records(records) => {
+                crawl?.records(records);
+                return Ok(());
+            }
+            Read::Lives(lives) => {
+                crawl?.lives(lives);
+                return Ok(());
+            }
+            Read::Other(content) => *content,
+        };
+        match content {
             Content::Engine(EngineMessage { rules, .. }) if rules > Engine::RULES.into() => {
                 return Err(BadImage::Newer(rules));
             }
@@ -283,10 +322,8 @@ impl Restore {
                 self.end_crawl()?;
                 self.crawl = Some(Restored::begin(*message, &self.engine)?);
             }
-            Content::Records(message) => crawl?.records(message.read()?),
-            Content::PlainRecords(message) => crawl?.records(message.read()?),
-            Content::Lives(message) => crawl?.lives(message.read()?),
-            Content::PlainLives(message) => crawl?.lives(message.read()?),
+            // They were read.
+            Content::Records(_) | Content::PlainRecords(_) | Content::Lives(_) | Content::PlainLives(_) => {}
             Content::Mores(message) => crawl?.mores(message)?,
             Content::Queues(message) => crawl?.queues(message)?,
             Content::Leases(LeasesMessage { leases }) => crawl?.leases(&leases)?,
@@ -386,7 +423,7 @@ mod tests {
         let restore = |rules| {
             let engine = EngineMessage { rules, ..EngineMessage::default() };
             let message = FrameMessage { content: Some(Content::Engine(engine)) };
-            Engine::restore("disk", Arc::new(Nothing)).frame(&message.encode_to_vec())
+            Engine::restore("disk", Arc::new(Nothing)).frame(ReadFrame::read(&message.encode_to_vec())?)
         };
         let rules = u32::from(Engine::RULES);
         assert!(restore(rules).is_ok());

@@ -22,6 +22,9 @@ use crate::engine::urls::{EntryId, Live, Record, State};
 use crate::report::CrawlState;
 use crate::verbs::NewCrawl;
 
+/// So many places of the seen table are looked at ahead.
+const TOUCHED_AHEAD: u32 = 64;
+
 /// A crawl of which some frames were read.
 #[derive(Debug)]
 pub(super) struct Restored {
@@ -174,6 +177,10 @@ impl Restored {
         let urls = &mut self.crawl.urls;
         urls.reserve_seen();
         for slot in 0..self.message.records {
+            if slot.is_multiple_of(TOUCHED_AHEAD) {
+                // Where they will be is looked at before, all at once: none of these looks waits for another.
+                urls.touch_seen(slot..(slot + TOUCHED_AHEAD).min(self.message.records));
+            }
             let id = EntryId(slot);
             if urls.state(id) == State::Free {
                 continue;
