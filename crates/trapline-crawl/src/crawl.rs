@@ -21,7 +21,7 @@ use crate::flights::{Flights, Landed};
 use crate::gate::Gate;
 use crate::handle::{CrawlHandle, Haste, Order};
 use crate::options::CrawlOptions;
-use crate::patience::Halt;
+use crate::patience::{GRACE, Halt};
 use crate::ports::{Output, OutputError, Results, Robots, World};
 use crate::tally::Tally;
 
@@ -209,7 +209,9 @@ impl Crawl {
         let output = Arc::clone(&self.output);
         let mut telling = output.write(results);
         loop {
-            let a_while = self.world.sleep_until(self.world.now() + self.options.lease / 8);
+            // Who is to stop now is heard before anything is renewed once more, however short leases are.
+            let a_while = if self.is_aborted() { 2 * GRACE } else { self.options.lease / 8 };
+            let a_while = self.world.sleep_until(self.world.now() + a_while);
             let told = async {
                 tokio::select! {
                     biased;

@@ -21,7 +21,7 @@ const WAIT_MAX: Duration = Duration::from_secs(10);
 const SLOW: Duration = Duration::from_secs(3);
 
 /// Who is told to stop now waits so long for what is under way.
-const GRACE: Duration = Duration::from_millis(700);
+pub(crate) const GRACE: Duration = Duration::from_millis(700);
 
 /// Why the loop does not go on.
 pub(crate) enum Halt {

@@ -67,8 +67,9 @@ fn a_crawl_waits_for_its_reader() {
 #[test]
 fn who_is_told_to_stop_now_waits_a_moment_for_his_reader_and_gives_back_the_rest() {
     // Who reads after half a second is waited for, and who reads never is not.
-    for (reads, done) in [(true, 2), (false, 1)] {
-        let sites = site();
+    for (reads, done, lease) in [(true, 2, 60), (false, 1, 60), (false, 1, 2)] {
+        let mut sites = site();
+        sites.options.lease = Duration::from_secs(lease);
         let end = sites.world.run(async {
             let (output, mut results) = ResultStream::new(1);
             let crawl = sites.builder().await.output(output).build(Arc::new(sites.clone())).unwrap();

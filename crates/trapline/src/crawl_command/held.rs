@@ -14,13 +14,16 @@ pub(crate) struct Held {
     pub(crate) own_budgets: u64,
     /// Because somebody wants it, or for what else `queues --state retired` tells.
     pub(crate) others: u64,
+    /// Whether budgets are for a time.
+    pub(crate) in_periods: bool,
 }
 
 impl Held {
     /// Goes through all retired queues.
     pub(crate) async fn count(frontier: &Frontier) -> Result<Self, StoreError> {
-        let usual = frontier.report(moment::now()).await?.settings.queue_budget;
-        let mut held = Self::default();
+        let settings = frontier.report(moment::now()).await?.settings;
+        let usual = settings.queue_budget;
+        let mut held = Self { in_periods: settings.queue_budget_period.is_some(), ..Self::default() };
         let mut scan = Scan::new(Query::Queues { keys: None, state: Some(QueueState::Retired) });
         loop {
             let page = frontier.scan(moment::now(), &scan).await?;
@@ -48,7 +51,19 @@ impl Held {
 
     /// What waits, why, and what lets it go on.
     pub(crate) fn sentence(self) -> String {
+        if self.budgets + self.own_budgets + self.others == 0 {
+            // It was changed since.
+            return "what is left waited in queues that were retired; run the same command again".to_owned();
+        }
         format!("{}; {}", self.reason(), self.remedy())
+    }
+
+    fn budget_remedy(self) -> &'static str {
+        if self.in_periods {
+            "it goes on with the same command when the period has ended, or with a higher --budget"
+        } else {
+            "a higher --budget goes on"
+        }
     }
 
     /// What waits, and why.
@@ -69,7 +84,7 @@ impl Held {
     pub(crate) fn remedy(self) -> String {
         const FRONTIER: &str = "`trapline frontier --store URL";
         let remedies = [
-            (self.budgets, "a higher --budget goes on".to_owned()),
+            (self.budgets, self.budget_remedy().to_owned()),
             (
                 self.own_budgets,
                 format!(
@@ -103,7 +118,9 @@ mod tests {
 
     #[test]
     fn what_waits_is_told_with_what_can_be_done() {
-        let said = |budgets, own_budgets, others| Held { budgets, own_budgets, others }.sentence();
+        let said = |budgets, own_budgets, others| {
+            Held { budgets, own_budgets, others, in_periods: false }.sentence()
+        };
         for (told, expected) in [
             (
                 said(1200, 0, 0),
@@ -129,5 +146,11 @@ mod tests {
         ] {
             assert_eq!(told, expected);
         }
+        let daily = Held { budgets: 2, in_periods: true, ..Held::default() };
+        assert_eq!(
+            daily.remedy(),
+            "it goes on with the same command when the period has ended, or with a higher --budget"
+        );
+        assert!(Held::default().sentence().ends_with("run the same command again"));
     }
 }

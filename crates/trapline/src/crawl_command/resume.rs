@@ -49,8 +49,8 @@ pub(super) async fn expire_leases(
         let Rows::Leases(mut leases) = frontier.scan(now, &Scan::new(Query::Leases)).await?.rows else {
             return Ok(());
         };
-        // One that cannot be ended is left to its deadline.
-        leases.retain(|lease| tried.insert(lease.id));
+        // One that cannot be ended is left to its deadline, and one of somebody who came meanwhile is his.
+        leases.retain(|lease| lease.granted <= now && tried.insert(lease.id));
         if leases.is_empty() {
             return Ok(());
         }

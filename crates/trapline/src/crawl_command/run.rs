@@ -108,7 +108,7 @@ pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig) -> Result<ExitCode, S
         let robots = config.robots.obey.then(|| robots(&frontier, &fetcher, config));
         let note = format!("{OUTPUT}{}", folder.id()?);
         let noted = note_of(&frontier, &note).await.map_err(told)?;
-        if own_store || is_owner && !has_company(&frontier, &note).await.map_err(told)? {
+        if is_owner && !has_company(&frontier, &note).await.map_err(told)? {
             resume::expire_leases(&frontier, &options, robots.as_deref()).await.map_err(told)?;
         }
         let first = noted.is_none().then(|| ResultFiles::first_note(&note));
@@ -241,6 +241,15 @@ fn command_line_seeds(
     all.map(|seed| seeds::read(seed).map_err(|wrong| format!("`{seed}`: {wrong}"))).collect()
 }
 
+fn open_seeds(path: &Path) -> std::io::Result<SeedFile<Box<dyn Read + Send>>> {
+    if path.as_os_str() == "-" {
+        return Ok(SeedFile::of_pipe(Box::new(std::io::stdin())));
+    }
+    let file = File::open(path)?;
+    let is_file = file.metadata().is_ok_and(|about| about.is_file());
+    Ok(if is_file { SeedFile::new(Box::new(file)) } else { SeedFile::of_pipe(Box::new(file)) })
+}
+
 /// Hands over all seeds: those of the command line, then file by file, then those of the folder.
 async fn seed(
     handle: CrawlHandle,
@@ -253,19 +262,14 @@ async fn seed(
     }
     for path in files {
         let name = path.display().to_string();
-        let mut file: SeedFile<Box<dyn Read + Send>> = if path.as_os_str() == "-" {
-            SeedFile::of_pipe(Box::new(std::io::stdin()))
-        } else {
-            match File::open(&path) {
-                Ok(file) if file.metadata().is_ok_and(|about| about.is_file()) => {
-                    SeedFile::new(Box::new(file))
-                }
-                Ok(pipe) => SeedFile::of_pipe(Box::new(pipe)),
-                Err(error) => {
-                    complain(&format!("trapline crawl: cannot read seeds from {name}: {error}"));
-                    continue;
-                }
+        // Opening a pipe waits until somebody writes to it.
+        let mut file = match tokio::task::spawn_blocking(move || open_seeds(&path)).await {
+            Ok(Ok(file)) => file,
+            Ok(Err(error)) => {
+                complain(&format!("trapline crawl: cannot read seeds from {name}: {error}"));
+                continue;
             }
+            Err(_) => return,
         };
         loop {
             let (back, batch) = match tokio::task::spawn_blocking(move || {

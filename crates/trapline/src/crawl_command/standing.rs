@@ -116,8 +116,10 @@ impl Standing {
 
     /// How long nothing is asked for, where the frontier foresees the next visit.
     fn waits(&self, now: Timestamp) -> Option<Duration> {
-        let next =
-            self.counted.next.filter(|next| *next > now && self.counted.in_flight == 0 && !self.paused)?;
+        if self.ended.is_some() || self.paused || self.counted.in_flight > 0 {
+            return None;
+        }
+        let next = self.counted.next.filter(|next| *next > now)?;
         let seconds = u64::try_from(next.since(now).as_millis().div_ceil(1000));
         Some(Duration::from_secs(seconds.unwrap_or(u64::MAX)))
     }
