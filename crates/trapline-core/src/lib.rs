@@ -19,6 +19,7 @@ mod request;
 mod site;
 mod split_url;
 mod time;
+mod url_parts;
 
 pub use candidate::{Candidate, NO_BUDGET, Statement, Terms};
 pub use canonical::{CanonicalRules, ProfileError, Rule};

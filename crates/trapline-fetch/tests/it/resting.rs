@@ -178,6 +178,7 @@ async fn a_connection_is_looked_at_also_by_a_task_that_has_read_enough_for_its_t
             }
             stage.send_replace(Scene::Between);
             stage.subscribe().wait_for(|scene| *scene == Scene::Second).await.unwrap();
+            // As above: loopback needs a moment.
             tokio::time::sleep(Duration::from_millis(50)).await;
             spend_the_turn().await;
             let fetched = fetcher.fetch(&once(&request)).await;

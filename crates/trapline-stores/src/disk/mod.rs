@@ -28,6 +28,7 @@ mod repair;
 mod rewriting;
 mod scan;
 mod segment;
+mod shared;
 mod shorthand;
 mod snapshot;
 mod socket;
@@ -37,27 +38,28 @@ mod trouble;
 mod verify;
 mod withheld;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
 use async_trait::async_trait;
 use trapline_core::{Candidate, Timestamp};
 use trapline_frontier::{
-    Admission, Claimed, CrawlChange, Disk, Engine, ErrorKind, Page, Query, Recovered, Scan, Settled,
-    Settlement, Stats, Steer, Steered, Store, StoreError, UnreadRequest, UrlState, Want,
+    Admission, Claimed, CrawlChange, Engine, ErrorKind, Page, Query, Recovered, Scan, Settled, Settlement,
+    Stats, Steer, Steered, Store, StoreError, UnreadRequest, UrlState, Want,
 };
 
 use commit::{Commit, Failure};
 use files::{Files, Folder};
 use folder::Held;
 use keeper::Bell;
-use log::{Ahead, Log, NoRoom, Sizes, Urgency};
+use log::{NoRoom, Sizes, Urgency};
 use message::logged::{self, Which};
 use record::Draft;
-use texts::{Texts, Unread};
+use shared::{Inner, Phase, Shared, Snapshots};
+use texts::Unread;
 use trouble::{no_room, stopped, unreadable, unsure};
 
 use crate::planted::Planted;
@@ -85,63 +87,6 @@ pub struct DiskStore {
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// Lets other processes use it, if it does, until the store is closed.
     server: Mutex<Option<socket::Server>>,
-}
-
-/// What the threads of a store share.
-struct Shared {
-    /// Held while the engine does a verb and its record is written, never while waiting for the disk.
-    inner: Mutex<Inner>,
-    commit: Commit,
-    texts: Arc<Texts>,
-    files: Arc<dyn Files>,
-    ahead: Arc<Ahead>,
-    bell: Bell,
-    snapshots: Mutex<Snapshots>,
-    snapshot_bytes: u64,
-    segment_bytes: u64,
-    /// Segments that were rewritten but for what cannot be read in them.
-    stuck: Mutex<BTreeSet<u64>>,
-    /// Whether a thread takes snapshots, and makes segments ahead of time.
-    has_keeper: bool,
-    planted: Planted,
-}
-
-/// What is known of the snapshots. Locked while one is taken.
-struct Snapshots {
-    /// The record that comes after the latest.
-    next: u64,
-    /// The segment in which that goes on.
-    segment: u64,
-}
-
-struct Inner {
-    engine: Engine,
-    log: Log,
-    /// The last record that was a command; those after it only let time pass.
-    last_command: u64,
-    /// How much was written since the last snapshot was begun, and how much will be enough for another.
-    unsaved: u64,
-    enough: u64,
-    phase: Phase,
-    /// The folder is ours as long as this is held. None with files of a test.
-    held: Option<Held>,
-}
-
-/// How far a store is on its way to its end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
-    Open,
-    /// Nothing is done any more, so that the last snapshot has everything.
-    Closing,
-    Closed,
-    /// It has ended as a killed process does: not even what is half-way is removed.
-    Abandoned,
-}
-
-impl Phase {
-    fn has_ended(self) -> bool {
-        matches!(self, Self::Closed | Self::Abandoned)
-    }
 }
 
 /// What requests are read for.
@@ -519,70 +464,6 @@ impl DiskStore {
             // Nothing depends on what cannot be read for the answer alone.
             Some(_) | None => Ok((answer?, shown)),
         }
-    }
-}
-
-impl Shared {
-    /// What the store takes of the disk; None if it cannot be seen.
-    fn disk(&self) -> Option<Disk> {
-        let mut disk = Disk { needed_bytes: self.texts.ledger().alive_bytes(), ..Disk::default() };
-        for name in self.files.list().ok()? {
-            // What was removed since it was listed takes nothing.
-            let bytes = self.files.bytes(&name).unwrap_or(0);
-            if segment::Segment::number_of(&name).is_some() {
-                disk.segments += 1;
-                disk.log_bytes += bytes;
-            } else if snapshot::number_of(&name).is_some() {
-                disk.snapshot_bytes += bytes;
-            }
-        }
-        Some(disk)
-    }
-
-    /// Writes a record for which room was made, and says its number.
-    fn append(&self, inner: &mut Inner, draft: &mut Draft, answers: u64) -> Result<u64, Failure> {
-        let appended = inner.log.append(draft, self.commit.durable(), answers);
-        match &appended {
-            Ok(sequence) => self.commit.wrote(*sequence),
-            Err(failure) => self.commit.fail(failure.clone()),
-        }
-        inner.unsaved += draft.len();
-        if inner.unsaved >= inner.enough || inner.log.begins_to_want() {
-            self.bell.ring();
-        }
-        appended
-    }
-
-    /// Goes on to a phase; answers whether it had not come there yet.
-    fn go_to(&self, phase: Phase) -> bool {
-        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-        let goes = inner.phase != phase && !inner.phase.has_ended();
-        if goes {
-            inner.phase = phase;
-        }
-        goes
-    }
-
-    fn inner(&self, attempted: &str) -> Result<MutexGuard<'_, Inner>, StoreError> {
-        self.inner_in(Phase::Open, attempted)
-    }
-
-    /// What there is, if the store is still in a phase.
-    fn inner_in(&self, phase: Phase, attempted: &str) -> Result<MutexGuard<'_, Inner>, StoreError> {
-        let Ok(inner) = self.inner.lock() else {
-            return Err(StoreError::new(
-                ErrorKind::Corrupt,
-                format!(
-                    "disk store: cannot {attempted}: an earlier verb failed half-way, so what is in memory cannot be trusted; \
-                     what is on disk can: open the store again, and report this bug in Trapline"
-                ),
-            ));
-        };
-        if inner.phase != phase {
-            let message = format!("disk store: cannot {attempted}: the store was closed; open it again");
-            return Err(StoreError::new(ErrorKind::Unavailable, message));
-        }
-        Ok(inner)
     }
 }
 

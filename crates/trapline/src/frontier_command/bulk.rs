@@ -23,7 +23,7 @@ Examples:
   trapline frontier --store disk:crawl forget --queue example.com")]
 pub(super) struct Forget {
     #[command(flatten)]
-    which: Which,
+    work: Work,
 }
 
 /// Fetch done URLs again
@@ -40,7 +40,7 @@ Examples:
   trapline frontier --store disk:crawl revisit --all")]
 pub(super) struct Revisit {
     #[command(flatten)]
-    which: Which,
+    work: Work,
 }
 
 /// Forget what is known of pages that were not visited for long
@@ -57,11 +57,23 @@ pub(super) struct ForgetPages {
     #[arg(long, value_name = "AGE|TIME")]
     older: String,
     #[command(flatten)]
-    which: Which,
+    work: Work,
 }
 
 #[derive(Args)]
-#[group(id = "bulk_which", required = true, multiple = true, args = ["pattern", "queue", "all"])]
+struct Work {
+    #[command(flatten)]
+    which: Which,
+    /// Count and show what it would be, and change nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// With --dry-run: show so many at most
+    #[arg(long, value_name = "N", default_value_t = SHOWN, requires = "dry_run")]
+    show: usize,
+}
+
+#[derive(Args)]
+#[group(required = true, multiple = true)]
 struct Which {
     /// URLs that match as a whole; `*` stands for anything
     #[arg(long)]
@@ -72,12 +84,6 @@ struct Which {
     /// All URLs of the crawl
     #[arg(long, conflicts_with_all = ["pattern", "queue"])]
     all: bool,
-    /// Count and show what it would be, and change nothing
-    #[arg(long)]
-    dry_run: bool,
-    /// With --dry-run: show so many at most
-    #[arg(long, value_name = "N", default_value_t = SHOWN, requires = "dry_run")]
-    show: usize,
 }
 
 /// How many URLs a dry run shows.
@@ -85,13 +91,13 @@ pub(super) const SHOWN: usize = 20;
 
 impl Forget {
     pub(super) fn run(&self, at: Address<'_>, out: &mut Output) -> Result<Ended, String> {
-        self.which.run(at, out, UrlsChange::Forget, ("forgotten", "would_forget"))
+        self.work.run(at, out, UrlsChange::Forget, ("forgotten", "would_forget"))
     }
 }
 
 impl Revisit {
     pub(super) fn run(&self, at: Address<'_>, out: &mut Output) -> Result<Ended, String> {
-        self.which.run(at, out, UrlsChange::Revisit, ("to_be_visited", "would_visit"))
+        self.work.run(at, out, UrlsChange::Revisit, ("to_be_visited", "would_visit"))
     }
 }
 
@@ -99,7 +105,7 @@ impl ForgetPages {
     pub(super) fn run(&self, at: Address<'_>, out: &mut Output) -> Result<Ended, String> {
         let before = before(&self.older, moment::now())?;
         let names = ("pages_forgotten", "would_forget_pages");
-        self.which.run(at, out, UrlsChange::ForgetPages(before), names)
+        self.work.run(at, out, UrlsChange::ForgetPages(before), names)
     }
 }
 
@@ -116,7 +122,7 @@ fn before(text: &str, now: Timestamp) -> Result<Timestamp, String> {
     })
 }
 
-impl Which {
+impl Work {
     fn run(
         &self,
         at: Address<'_>,
@@ -125,14 +131,14 @@ impl Which {
         (done, would): (&'static str, &'static str),
     ) -> Result<Ended, String> {
         let frontier = at.open()?;
-        if let Some(key) = &self.queue {
+        let Which { pattern, queue, all: _ } = &self.which;
+        if let Some(key) = queue {
             check_queue(&frontier, at, key)?;
         }
-        let filter =
-            UrlFilter { key: self.queue.clone(), pattern: self.pattern.as_deref().map(Pattern::new) };
+        let filter = UrlFilter { key: queue.clone(), pattern: pattern.as_deref().map(Pattern::new) };
         let mut row: Row = vec![("crawl", json!(at.crawl))];
-        row.extend(self.queue.as_ref().map(|key| ("queue", json!(key))));
-        row.extend(self.pattern.as_ref().map(|pattern| ("pattern", json!(pattern))));
+        row.extend(queue.as_ref().map(|key| ("queue", json!(key))));
+        row.extend(pattern.as_ref().map(|pattern| ("pattern", json!(pattern))));
         let count = if self.dry_run {
             let state = (change == UrlsChange::Revisit).then_some(UrlState::Done);
             let is_meant = |url: &UrlReport| match change {

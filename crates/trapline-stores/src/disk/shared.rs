@@ -1,0 +1,142 @@
+//! What the threads of a store share: the engine and the log under one lock, and all that needs none of it.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use trapline_frontier::{Disk, Engine, ErrorKind, StoreError};
+
+use super::commit::{Commit, Failure};
+use super::files::Files;
+use super::folder::Held;
+use super::keeper::Bell;
+use super::log::{Ahead, Log};
+use super::record::Draft;
+use super::segment::Segment;
+use super::snapshot;
+use super::texts::Texts;
+use crate::planted::Planted;
+
+/// What the threads of a store share.
+pub(super) struct Shared {
+    /// Held while the engine does a verb and its record is written, never while waiting for the disk.
+    pub(super) inner: Mutex<Inner>,
+    pub(super) commit: Commit,
+    pub(super) texts: Arc<Texts>,
+    pub(super) files: Arc<dyn Files>,
+    pub(super) ahead: Arc<Ahead>,
+    pub(super) bell: Bell,
+    pub(super) snapshots: Mutex<Snapshots>,
+    pub(super) snapshot_bytes: u64,
+    pub(super) segment_bytes: u64,
+    /// Segments that were rewritten but for what cannot be read in them.
+    pub(super) stuck: Mutex<BTreeSet<u64>>,
+    /// Whether a thread takes snapshots, and makes segments ahead of time.
+    pub(super) has_keeper: bool,
+    pub(super) planted: Planted,
+}
+
+/// What is known of the snapshots. Locked while one is taken.
+pub(super) struct Snapshots {
+    /// The record that comes after the latest.
+    pub(super) next: u64,
+    /// The segment in which that goes on.
+    pub(super) segment: u64,
+}
+
+pub(super) struct Inner {
+    pub(super) engine: Engine,
+    pub(super) log: Log,
+    /// The last record that was a command; those after it only let time pass.
+    pub(super) last_command: u64,
+    /// How much was written since the last snapshot was begun, and how much will be enough for another.
+    pub(super) unsaved: u64,
+    pub(super) enough: u64,
+    pub(super) phase: Phase,
+    /// The folder is ours as long as this is held. None with files of a test.
+    pub(super) held: Option<Held>,
+}
+
+/// How far a store is on its way to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    Open,
+    /// Nothing is done any more, so that the last snapshot has everything.
+    Closing,
+    Closed,
+    /// It has ended as a killed process does: not even what is half-way is removed.
+    Abandoned,
+}
+
+impl Phase {
+    pub(super) fn has_ended(self) -> bool {
+        matches!(self, Self::Closed | Self::Abandoned)
+    }
+}
+
+impl Shared {
+    /// What the store takes of the disk; None if it cannot be seen.
+    pub(super) fn disk(&self) -> Option<Disk> {
+        let mut disk = Disk { needed_bytes: self.texts.ledger().alive_bytes(), ..Disk::default() };
+        for name in self.files.list().ok()? {
+            // What was removed since it was listed takes nothing.
+            let bytes = self.files.bytes(&name).unwrap_or(0);
+            if Segment::number_of(&name).is_some() {
+                disk.segments += 1;
+                disk.log_bytes += bytes;
+            } else if snapshot::number_of(&name).is_some() {
+                disk.snapshot_bytes += bytes;
+            }
+        }
+        Some(disk)
+    }
+
+    /// Writes a record for which room was made, and says its number.
+    pub(super) fn append(&self, inner: &mut Inner, draft: &mut Draft, answers: u64) -> Result<u64, Failure> {
+        let appended = inner.log.append(draft, self.commit.durable(), answers);
+        match &appended {
+            Ok(sequence) => self.commit.wrote(*sequence),
+            Err(failure) => self.commit.fail(failure.clone()),
+        }
+        inner.unsaved += draft.len();
+        if inner.unsaved >= inner.enough || inner.log.begins_to_want() {
+            self.bell.ring();
+        }
+        appended
+    }
+
+    /// Goes on to a phase; answers whether it had not come there yet.
+    pub(super) fn go_to(&self, phase: Phase) -> bool {
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let goes = inner.phase != phase && !inner.phase.has_ended();
+        if goes {
+            inner.phase = phase;
+        }
+        goes
+    }
+
+    pub(super) fn inner(&self, attempted: &str) -> Result<MutexGuard<'_, Inner>, StoreError> {
+        self.inner_in(Phase::Open, attempted)
+    }
+
+    /// What there is, if the store is still in a phase.
+    pub(super) fn inner_in(
+        &self,
+        phase: Phase,
+        attempted: &str,
+    ) -> Result<MutexGuard<'_, Inner>, StoreError> {
+        let Ok(inner) = self.inner.lock() else {
+            return Err(StoreError::new(
+                ErrorKind::Corrupt,
+                format!(
+                    "disk store: cannot {attempted}: an earlier verb failed half-way, so what is in memory cannot be trusted; \
+                     what is on disk can: open the store again, and report this bug in Trapline"
+                ),
+            ));
+        };
+        if inner.phase != phase {
+            let message = format!("disk store: cannot {attempted}: the store was closed; open it again");
+            return Err(StoreError::new(ErrorKind::Unavailable, message));
+        }
+        Ok(inner)
+    }
+}
