@@ -21,6 +21,7 @@ mod record;
 mod report;
 pub mod script;
 mod settings;
+mod shelf;
 mod store;
 #[cfg(feature = "suite")]
 pub mod suite;
@@ -36,10 +37,11 @@ pub use planted::Fault;
 pub use push_pop::{PushPop, PushPopStore};
 pub use record::{CrawlRecord, QueueRecord, Record, RetiredBy, UrlRecord, UrlStanding};
 pub use report::{
-    CrawlReport, CrawlState, DeadLetter, Disk, JobReport, LeaseReport, Memory, Note, Page, Query,
+    CrawlReport, CrawlState, DeadLetter, Disk, JobReport, LeaseReport, Memory, Note, Page, Pressure, Query,
     QueueReport, QueueState, Recovered, Rows, Scan, Stats, UrlReport, UrlState,
 };
 pub use settings::{AdmissionGate, Order, Pace, SettingError, Settings, nearest};
+pub use shelf::{SHELF_THINGS, Shelf};
 pub use store::{Ear, ErrorKind, Store, StoreError};
 pub use verbs::{
     Admission, Answer, Claimed, CrawlChange, DeadChange, DeadLetters, Lease, LeaseId, NewCrawl, NoteWrite,

@@ -387,6 +387,38 @@ pub struct Stats {
     pub memory: Option<Memory>,
     /// What the store takes of the disk, all its crawls together; None for one that has no files of its own.
     pub disk: Option<Disk>,
+    /// How the store keeps within the memory it may take, all its crawls together; None for one that may take any.
+    pub pressure: Option<Pressure>,
+}
+
+/// How a store keeps within the memory it may take, in bytes. What can be put on disk for a while, in pages of some thousand
+/// URLs, are their records and their places in the order of their queues.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pressure {
+    /// What it may take.
+    pub max_memory: u64,
+    /// What it takes.
+    pub in_memory: u64,
+    /// What of that cannot be put on disk: the seen set, the queues, and all that is said to be missing in [`Memory`] but for
+    /// estimates of leases, timers and notes.
+    pub fixed: u64,
+    /// What is on disk instead.
+    pub paged: u64,
+    /// How often a page was put there since the store was opened.
+    pub paged_out: u64,
+    /// How often one was brought back.
+    pub paged_in: u64,
+    /// How often one URL was looked up there, its page staying where it was.
+    pub looked_up: u64,
+    /// Whether there was no room for pages on disk when one was to be put there last.
+    pub is_full: bool,
+}
+
+impl Pressure {
+    /// How much of what it may take it takes, in percent.
+    pub fn percent(&self) -> u64 {
+        (u128::from(self.in_memory) * 100).checked_div(u128::from(self.max_memory)).unwrap_or(100) as u64
+    }
 }
 
 /// What a store takes of the disk.

@@ -57,7 +57,7 @@ pub(crate) const IMPORT_NOTE: &str = "trapline.import";
 /// Several commands can use a store at once: the first owns its folder, the others go through the socket in it. `hold` owns a
 /// store for as long as it runs. disk:PATH?durability=interval&period=100ms and disk:PATH?durability=explicit let an owner answer before
 /// the disk has it; with disk:PATH?min_free_disk=10GiB it admits nothing more when the disk has less left than that (256MiB unless
-/// chosen).
+/// chosen); with disk:PATH?max_memory=2GiB what has no room in so much memory is put on disk for a while (unbounded unless chosen).
 ///
 /// Times are written as 2026-05-01T12:00:00Z, or as a duration from now, such as 90s or 2h.
 ///

@@ -78,7 +78,7 @@ impl Crawl {
         let mut touched = 0;
         for candidate in batch {
             touched ^= match self.urls.guess(candidate.identity) {
-                Some(entry) => self.urls[entry].cost.into(),
+                Some(entry) => self.urls.touch_here(entry).into(),
                 None => self.queues.guess(&candidate.key).map_or(0, |queue| self.queues.touch(queue)),
             };
         }

@@ -2,12 +2,19 @@
 //!
 //! It can be photographed while it goes on changing: whoever changes a chunk that was not taken yet keeps a copy of it
 //! first, once.
+//!
+//! Chunks that were not used for a while can be put on a shelf, and come back by themselves when they are wanted.
 
+use std::cell::{Cell, OnceCell};
 use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::room::{Room, Shelved};
+use crate::shelf::SHELF_THINGS;
 
 /// How many things a chunk holds.
-const CHUNK: usize = 1 << CHUNK_BITS;
-const CHUNK_BITS: u32 = 10;
+pub(super) const CHUNK: usize = SHELF_THINGS;
+const CHUNK_BITS: u32 = CHUNK.trailing_zeros();
 
 /// What a list of things can be photographed as.
 pub(super) trait Photographed {
@@ -19,9 +26,72 @@ pub(super) trait Photographed {
 
 #[derive(Debug)]
 pub(super) struct Chunks<T: Photographed> {
-    /// All full but the last.
-    chunks: Vec<Vec<T>>,
+    chunks: Vec<Chunk<T>>,
+    len: usize,
     shot: Option<Box<Shot<T::Photo>>>,
+    shelving: Option<Box<Shelving<T>>>,
+}
+
+#[derive(Debug)]
+struct Chunk<T> {
+    /// Empty while it is on the shelf.
+    things: OnceCell<Vec<T>>,
+    /// Where on the shelf it is, or was.
+    place: Option<u64>,
+    /// Whether it was used since somebody looked for chunks to put away.
+    is_used: Cell<bool>,
+    /// Whether it is other than it was on the shelf.
+    is_changed: bool,
+}
+
+/// How chunks are put on a shelf.
+#[derive(Debug)]
+struct Shelving<T> {
+    room: Arc<Room>,
+    size: usize,
+    write: fn(&T, &mut Vec<u8>) -> bool,
+    all: fn(&Room, u64, usize) -> Vec<T>,
+    one: fn(&Room, u64, usize) -> T,
+    /// What a chunk is written in.
+    bytes: Vec<u8>,
+}
+
+impl<T> Chunk<T> {
+    fn new(things: Vec<T>) -> Self {
+        Self { things: OnceCell::from(things), place: None, is_used: Cell::new(true), is_changed: true }
+    }
+}
+
+impl<T> Shelving<T> {
+    /// What a chunk takes of memory.
+    const BYTES: u64 = (CHUNK * size_of::<T>()) as u64;
+
+    /// Brings a chunk of so many things back.
+    fn bring(&self, chunk: &Chunk<T>, count: usize) -> Vec<T> {
+        let mut things = self.read(chunk, count);
+        things.reserve_exact(CHUNK - count);
+        self.room.came_back(Self::BYTES);
+        things
+    }
+
+    fn read(&self, chunk: &Chunk<T>, count: usize) -> Vec<T> {
+        chunk.place.map_or_else(Vec::new, |place| (self.all)(&self.room, place, count))
+    }
+
+    /// Puts a chunk away. It stays if it must, or if there is no room.
+    fn put_away(&mut self, chunk: &mut Chunk<T>) {
+        let Some(things) = chunk.things.get() else { return };
+        self.bytes.clear();
+        if chunk.is_changed && !things.iter().all(|thing| (self.write)(thing, &mut self.bytes)) {
+            return;
+        }
+        let changed = chunk.is_changed.then_some(self.bytes.as_slice());
+        if let Some(place) = self.room.put_away(Self::BYTES, chunk.place, self.size, changed) {
+            chunk.place = Some(place);
+            chunk.is_changed = false;
+            chunk.things.take();
+        }
+    }
 }
 
 /// A photograph being taken.
@@ -55,36 +125,145 @@ impl<P> Shot<P> {
 
 impl<T: Photographed> Default for Chunks<T> {
     fn default() -> Self {
-        Self { chunks: Vec::new(), shot: None }
+        Self { chunks: Vec::new(), len: 0, shot: None, shelving: None }
+    }
+}
+
+impl<T: Photographed> Drop for Chunks<T> {
+    fn drop(&mut self) {
+        if let Some(shelving) = &self.shelving {
+            for chunk in &self.chunks {
+                let is_here = chunk.things.get().is_some();
+                shelving.room.dropped(Shelving::<T>::BYTES, is_here, chunk.place, shelving.size);
+            }
+        }
+    }
+}
+
+impl<T: Photographed + Shelved> Chunks<T> {
+    /// A list whose chunks may be put on a shelf, if there is one.
+    pub(super) fn on_shelf(room: Option<&Arc<Room>>) -> Self {
+        let shelving = room.map(|room| {
+            Box::new(Shelving {
+                room: Arc::clone(room),
+                size: T::SIZE,
+                write: T::write,
+                all: Room::all,
+                one: Room::one,
+                bytes: Vec::new(),
+            })
+        });
+        let mut chunks = Self::default();
+        chunks.shelving = shelving;
+        chunks
     }
 }
 
 impl<T: Photographed> Chunks<T> {
     pub(super) fn len(&self) -> usize {
-        match self.chunks.split_last() {
-            Some((last, full)) => full.len() * CHUNK + last.len(),
-            None => 0,
-        }
+        self.len
     }
 
     pub(super) fn push(&mut self, thing: T) {
-        match self.chunks.last_mut() {
-            Some(last) if last.len() < CHUNK => last.push(thing),
+        let last = self.chunks.len().wrapping_sub(1);
+        if self.len < self.chunks.len() * CHUNK {
+            self.here_mut(last).push(thing);
+        } else {
             // The first chunk grows by itself: many crawls are small.
-            None => self.chunks.push(vec![thing]),
-            Some(_) => {
-                let mut chunk = Vec::with_capacity(CHUNK);
-                chunk.push(thing);
-                self.chunks.push(chunk);
+            let room = if self.chunks.is_empty() { 1 } else { CHUNK };
+            let mut things = Vec::with_capacity(room);
+            things.push(thing);
+            self.chunks.push(Chunk::new(things));
+            if let Some(shelving) = &self.shelving {
+                shelving.room.made(Shelving::<T>::BYTES);
             }
         }
+        self.len += 1;
     }
 
     /// How much memory it takes.
     pub(super) fn bytes(&self) -> usize {
-        let first = self.chunks.first().map_or(0, Vec::capacity);
-        let things = first + self.chunks.len().saturating_sub(1) * CHUNK;
-        things * size_of::<T>() + self.chunks.capacity() * size_of::<Vec<T>>()
+        let chunks = self.chunks.capacity() * size_of::<Chunk<T>>();
+        let things = |chunk: &Chunk<T>| chunk.things.get().map_or(0, Vec::capacity);
+        match &self.shelving {
+            None => {
+                let first = self.chunks.first().map_or(0, things);
+                (first + self.chunks.len().saturating_sub(1) * CHUNK) * size_of::<T>() + chunks
+            }
+            Some(_) => self.chunks.iter().map(things).sum::<usize>() * size_of::<T>() + chunks,
+        }
+    }
+
+    /// How much memory it takes besides what can be put on the shelf.
+    pub(super) fn fixed_bytes(&self) -> usize {
+        self.chunks.capacity() * size_of::<Chunk<T>>()
+    }
+
+    /// Puts chunks on the shelf that were not used since this was last done, from one on, until no more than so many bytes of any
+    /// list are in memory. Answers where to go on; None at the end of the list.
+    pub(super) fn put_away(&mut self, from: usize, most: u64) -> Option<usize> {
+        let shelving = self.shelving.as_mut()?;
+        for (at, chunk) in self.chunks.iter_mut().enumerate().skip(from) {
+            if shelving.room.here() <= most {
+                return Some(at);
+            }
+            // On a shelf that is full, those have room that were there before.
+            let has_room = chunk.place.is_some() || !shelving.room.is_full();
+            if !chunk.is_used.replace(false) && has_room {
+                shelving.put_away(chunk);
+            }
+        }
+        None
+    }
+
+    /// Asks a thing something, where it is: its chunk does not come back for that.
+    pub(super) fn ask<A>(&self, at: usize, question: impl Fn(&T) -> A) -> A {
+        let chunk = &self.chunks[at >> CHUNK_BITS];
+        match (chunk.things.get(), &self.shelving, chunk.place) {
+            (None, Some(shelving), Some(place)) => {
+                question(&(shelving.one)(&shelving.room, place, at & (CHUNK - 1)))
+            }
+            _ => question(&self[at]),
+        }
+    }
+
+    /// A thing, if it is in memory.
+    pub(super) fn get_here(&self, at: usize) -> Option<&T> {
+        self.chunks.get(at >> CHUNK_BITS)?.things.get()?.get(at & (CHUNK - 1))
+    }
+
+    /// How many things a chunk has.
+    fn len_of(&self, chunk: usize) -> usize {
+        (self.len - chunk * CHUNK).min(CHUNK)
+    }
+
+    /// The things of a chunk, brought back if they are on the shelf.
+    #[inline]
+    fn here(&self, number: usize) -> &Vec<T> {
+        let chunk = &self.chunks[number];
+        if self.shelving.is_some() {
+            chunk.is_used.set(true);
+        }
+        chunk.things.get_or_init(|| self.bring(number))
+    }
+
+    /// The same, to be changed.
+    #[inline]
+    fn here_mut(&mut self, number: usize) -> &mut Vec<T> {
+        if self.chunks[number].things.get().is_none() {
+            let things = self.bring(number);
+            self.chunks[number].things = OnceCell::from(things);
+        }
+        let chunk = &mut self.chunks[number];
+        chunk.is_used.set(true);
+        chunk.is_changed = true;
+        chunk.things.get_mut().expect("it is there now")
+    }
+
+    #[cold]
+    fn bring(&self, number: usize) -> Vec<T> {
+        let shelving = self.shelving.as_ref().expect("it was put there");
+        shelving.bring(&self.chunks[number], self.len_of(number))
     }
 
     /// Begins a photograph of everything as it is now.
@@ -100,15 +279,23 @@ impl<T: Photographed> Chunks<T> {
     /// The next chunk of the photograph; None when it is complete, or none was begun.
     pub(super) fn take_shot(&mut self) -> Option<Vec<T::Photo>> {
         let shot = self.shot.as_mut()?;
-        let chunk = shot.next;
-        if chunk * CHUNK >= shot.len {
+        let number = shot.next;
+        if number * CHUNK >= shot.len {
             self.shot = None;
             return None;
         }
         shot.next += 1;
-        Some(match shot.saved.remove(&chunk) {
-            Some(saved) => saved,
-            None => shot.take(chunk, &self.chunks[chunk]),
+        if let Some(saved) = shot.saved.remove(&number) {
+            return Some(saved);
+        }
+        let chunk = &self.chunks[number];
+        Some(match (chunk.things.get(), &self.shelving) {
+            // It is only looked at, and stays where it is.
+            (None, Some(shelving)) => {
+                let count = (self.len - number * CHUNK).min(CHUNK);
+                shot.take(number, &shelving.read(chunk, count))
+            }
+            (things, _) => shot.take(number, things.map_or(&[], Vec::as_slice)),
         })
     }
 
@@ -119,10 +306,14 @@ impl<T: Photographed> Chunks<T> {
 
     /// A chunk is about to change.
     #[cold]
-    fn save(&mut self, chunk: usize) {
-        if let Some(shot) = self.shot.as_mut().filter(|shot| shot.is_unchanged(chunk)) {
-            let photos = shot.take(chunk, &self.chunks[chunk]);
-            shot.saved.insert(chunk, photos);
+    fn save(&mut self, number: usize) {
+        if !self.shot.as_ref().is_some_and(|shot| shot.is_unchanged(number)) {
+            return;
+        }
+        self.here(number);
+        if let (Some(shot), Some(things)) = (self.shot.as_mut(), self.chunks[number].things.get()) {
+            let photos = shot.take(number, things);
+            shot.saved.insert(number, photos);
         }
     }
 }
@@ -131,7 +322,7 @@ impl<T: Photographed> std::ops::Index<usize> for Chunks<T> {
     type Output = T;
 
     fn index(&self, at: usize) -> &T {
-        &self.chunks[at >> CHUNK_BITS][at & (CHUNK - 1)]
+        &self.here(at >> CHUNK_BITS)[at & (CHUNK - 1)]
     }
 }
 
@@ -140,13 +331,167 @@ impl<T: Photographed> std::ops::IndexMut<usize> for Chunks<T> {
         if self.shot.is_some() {
             self.save(at >> CHUNK_BITS);
         }
-        &mut self.chunks[at >> CHUNK_BITS][at & (CHUNK - 1)]
+        &mut self.here_mut(at >> CHUNK_BITS)[at & (CHUNK - 1)]
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
     use super::*;
+    use crate::shelf::Shelf;
+
+    /// A shelf in memory, which may have room for so many chunks only.
+    #[derive(Debug)]
+    struct MemoryShelf {
+        chunks: Mutex<Vec<Option<Vec<u8>>>>,
+        most: usize,
+    }
+
+    impl MemoryShelf {
+        fn with_room_for(most: usize) -> Arc<Self> {
+            Arc::new(Self { chunks: Mutex::default(), most })
+        }
+
+        fn len(&self) -> usize {
+            self.chunks.lock().unwrap().iter().flatten().count()
+        }
+    }
+
+    impl Shelf for MemoryShelf {
+        fn put(&self, before: Option<u64>, _size: usize, things: &[u8]) -> Option<u64> {
+            let mut chunks = self.chunks.lock().unwrap();
+            let place = before.unwrap_or(chunks.len() as u64);
+            if before.is_none() {
+                if chunks.len() == self.most {
+                    return None;
+                }
+                chunks.push(None);
+            }
+            chunks[place as usize] = Some(things.to_vec());
+            Some(place)
+        }
+
+        fn read(&self, place: u64, size: usize, from: usize, buffer: &mut [u8]) -> Option<()> {
+            let chunks = self.chunks.lock().unwrap();
+            let things = chunks[place as usize].as_ref()?;
+            buffer.copy_from_slice(&things[from * size..][..buffer.len()]);
+            Some(())
+        }
+
+        fn free(&self, place: u64, _size: usize) {
+            self.chunks.lock().unwrap()[place as usize] = None;
+        }
+    }
+
+    impl Shelved for usize {
+        const SIZE: usize = 8;
+
+        fn write(&self, bytes: &mut Vec<u8>) -> bool {
+            bytes.extend(self.to_le_bytes());
+            *self != STAYS
+        }
+
+        fn read(bytes: &[u8]) -> Self {
+            Self::from_le_bytes(bytes.try_into().unwrap())
+        }
+    }
+
+    /// A number that cannot be put on a shelf.
+    const STAYS: usize = usize::MAX - 1;
+
+    /// What a chunk of numbers takes.
+    const BYTES: u64 = (CHUNK * 8) as u64;
+
+    /// Everything is put away again and again, and is found, asked and photographed as if it had stayed.
+    #[test]
+    fn what_is_put_away_is_found_where_it_was_put() {
+        let shelf = MemoryShelf::with_room_for(usize::MAX);
+        let room = Arc::new(Room::new(Arc::clone(&shelf) as Arc<dyn Shelf>, 0));
+        let mut chunks = Chunks::on_shelf(Some(&room));
+        let mut expected = Vec::new();
+        for round in 0..40 {
+            for number in 0..round * 37 {
+                chunks.push(number);
+                expected.push(number);
+            }
+            for change in 0..expected.len() / 7 {
+                let at = (round * 7919 + change * 104_729) % expected.len();
+                (chunks[at], expected[at]) = (round, round);
+            }
+            for _ in 0..2 {
+                chunks.put_away(0, 0);
+            }
+            assert_eq!(room.here(), 0, "in round {round}");
+            let asked: Vec<usize> = (0..chunks.len()).map(|at| chunks.ask(at, |number| *number)).collect();
+            assert_eq!(asked, expected);
+            assert_eq!((room.here(), chunks.get_here(0)), (0, None), "asking brings nothing back");
+            if round % 3 == 0 {
+                assert!((0..chunks.len()).all(|at| chunks[at] == expected[at]));
+                assert_eq!(room.here(), expected.len().div_ceil(CHUNK) as u64 * BYTES);
+            }
+        }
+        drop(chunks);
+        assert_eq!((shelf.len(), room.here(), room.pressure(0).paged), (0, 0, 0));
+    }
+
+    #[test]
+    fn a_photograph_shows_what_was_there_whatever_was_put_away_meanwhile() {
+        let room = Arc::new(Room::new(MemoryShelf::with_room_for(usize::MAX), 0));
+        let mut chunks = Chunks::on_shelf(Some(&room));
+        let len = 9 * CHUNK + 5;
+        (0..len).for_each(|number| chunks.push(number));
+        chunks.put_away(0, 0);
+        chunks.begin_shot();
+        let mut seen = Vec::new();
+        for round in 0.. {
+            for change in 0..4 {
+                chunks[(round * 7919 + change * 104_729) % len] = usize::MAX;
+            }
+            chunks.push(usize::MAX);
+            chunks.put_away(0, 0);
+            match chunks.take_shot() {
+                Some(photos) => seen.extend(photos),
+                None => break,
+            }
+        }
+        assert!(seen.into_iter().eq(0..len));
+    }
+
+    #[test]
+    fn what_was_used_goes_last_and_what_cannot_go_stays() {
+        let room = Arc::new(Room::new(MemoryShelf::with_room_for(usize::MAX), 0));
+        let mut chunks = Chunks::on_shelf(Some(&room));
+        (0..5 * CHUNK).for_each(|number| chunks.push(number));
+        chunks.put_away(0, 0);
+        assert_eq!(room.here(), 5 * BYTES, "all were used");
+        chunks[2 * CHUNK] = 7;
+        chunks[3 * CHUNK] = STAYS;
+        assert_eq!(chunks.put_away(0, 3 * BYTES), Some(2), "it stops when it is enough");
+        assert!(chunks.get_here(0).is_none() && chunks.get_here(2 * CHUNK) == Some(&7));
+        assert_eq!(chunks.put_away(2, 0), None);
+        chunks.put_away(0, 0);
+        assert_eq!(room.here(), BYTES);
+        assert_eq!(chunks.get_here(3 * CHUNK), Some(&STAYS));
+    }
+
+    /// What is as it was on the shelf need not be written once more; and what has no room stays.
+    #[test]
+    fn a_shelf_without_room_keeps_what_it_has() {
+        let room = Arc::new(Room::new(MemoryShelf::with_room_for(2), 0));
+        let mut chunks = Chunks::on_shelf(Some(&room));
+        (0..4 * CHUNK).for_each(|number| chunks.push(number));
+        chunks.put_away(0, 0);
+        chunks.put_away(0, 0);
+        assert!(room.is_full() && room.pressure(0).is_full);
+        assert_eq!(room.here(), 2 * BYTES);
+        assert_eq!(chunks[0], 0);
+        chunks.put_away(0, 0);
+        chunks.put_away(0, 0);
+        assert_eq!(room.here(), 2 * BYTES, "what came back has its place");
+        assert!((0..4 * CHUNK).all(|at| chunks[at] == at));
+    }
 
     impl Photographed for usize {
         type Photo = Self;

@@ -19,6 +19,7 @@ use super::moment::{Moment, Rank};
 use super::order::place_behind_all;
 use super::payloads::Payloads;
 use super::queues::{Queue, QueueId, Queues};
+use super::room::Room;
 use super::timers::{Event, Timers};
 use super::urls::{Band, EntryId, State, Urls};
 use crate::library::Library;
@@ -77,6 +78,15 @@ pub(super) struct Crawl {
     pub(super) planted: Planted,
 }
 
+/// Where a crawl may keep what memory is not the place for.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Outside {
+    /// Its requests.
+    pub(super) library: Option<Arc<dyn Library>>,
+    /// What memory has no room for.
+    pub(super) room: Option<Arc<Room>>,
+}
+
 /// Why and when an entry died.
 #[derive(Clone, Debug)]
 pub(super) struct Death {
@@ -98,11 +108,11 @@ impl Crawl {
         name: Arc<str>,
         now: Timestamp,
         new: NewCrawl,
-        library: Option<Arc<dyn Library>>,
+        outside: Outside,
         planted: Planted,
     ) -> Self {
         let seed = u64::from_le_bytes(new.key.as_bytes()[..8].try_into().expect("a key has 32 bytes"));
-        let mut urls = Urls::new(Payloads::new(library));
+        let mut urls = Urls::new(Payloads::new(outside.library), outside.room.as_ref());
         if let Some(most) = new.settings.max_urls {
             urls.reserve(most);
         }

@@ -90,13 +90,14 @@ pub(super) struct Index {
     /// What bits of a hash may be the number of its shard: one more than every shard was split by.
     mask: usize,
     len: usize,
+    /// How many buckets all shards have.
+    buckets: usize,
 }
 
 impl Index {
     /// How much memory the table takes.
     pub(super) fn bytes(&self) -> usize {
-        let buckets: usize = self.shards.iter().map(|shard| shard.buckets.capacity()).sum();
-        buckets * size_of::<Bucket>() + self.shards.capacity() * size_of::<Shard>()
+        self.buckets * size_of::<Bucket>() + self.shards.capacity() * size_of::<Shard>()
     }
 
     /// Makes room for so many in all, as far as memory allows.
@@ -110,8 +111,12 @@ impl Index {
             let mean = (len / SHARDS) >> self.splits(number);
             let buckets = buckets_for(mean + 4 * mean.isqrt());
             let shard = &mut self.shards[number];
-            if shard.buckets.len() < buckets && !shard.grow_to(buckets) {
-                return;
+            let before = shard.buckets.len();
+            if before < buckets {
+                if !shard.grow_to(buckets) {
+                    return;
+                }
+                self.buckets += buckets - before;
             }
         }
     }
@@ -170,8 +175,10 @@ impl Index {
         let number = self.shard_of(hash);
         let shard = &mut self.shards[number];
         if shard.len >= shard.room() {
-            let grown = shard.buckets.len() + step(shard.buckets.len(), number);
+            let more = step(shard.buckets.len(), number);
+            let grown = shard.buckets.len() + more;
             assert!(shard.grow_to(grown), "no memory for {grown} buckets of the index");
+            self.buckets += more;
         }
         shard.place(tag_of(hash), id);
         shard.len += 1;
@@ -245,6 +252,7 @@ impl Index {
         }
         old.each(|tag, id| halves[half_of(tag)].place(tag, id));
         let [lower, upper] = halves;
+        self.buckets = self.buckets + lower.buckets.len() + upper.buckets.len() - old.buckets.len();
         self.shards[numbers[0]] = lower;
         self.shards.push(upper);
         if self.shards.len() > self.mask {
@@ -351,6 +359,8 @@ mod tests {
     fn len(index: &Index) -> usize {
         let len = index.shards.iter().map(|shard| shard.len).sum();
         assert_eq!(index.len, len);
+        let buckets: usize = index.shards.iter().map(|shard| shard.buckets.len()).sum();
+        assert_eq!(index.buckets, buckets);
         len
     }
 

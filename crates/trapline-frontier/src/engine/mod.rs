@@ -28,7 +28,9 @@ mod passing;
 mod payloads;
 mod queues;
 mod records;
+mod relief;
 mod restore;
+mod room;
 mod scan;
 mod serving;
 mod settle;
@@ -51,6 +53,7 @@ use crate::verbs::{
 };
 use claim::{GRANTS_MAX, Granted};
 use crawl::Crawl;
+use room::Room;
 use urls::{EntryId, State};
 
 pub use image::{BadImage, Frame, ReadFrame, Restore};
@@ -71,6 +74,9 @@ pub struct Engine {
     last_served: Option<Arc<str>>,
     /// Where requests are kept, if not here.
     library: Option<Arc<dyn Library>>,
+    /// How much memory it may take, if not any.
+    room: Option<Arc<Room>>,
+    relief: relief::Relief,
     /// Where the requests of the latest claim are, if they were not read.
     unread: Vec<UnreadRequest>,
     /// An image of it that is being taken.
@@ -110,6 +116,8 @@ impl Engine {
             last_lease: 0,
             last_served: None,
             library: None,
+            room: None,
+            relief: relief::Relief::default(),
             unread: Vec::new(),
             shot: None,
             planted: Planted::default(),
@@ -427,7 +435,7 @@ impl Engine {
             ));
         }
         let name: Arc<str> = Arc::from(name);
-        self.crawls.insert(Arc::clone(&name), Crawl::new(name, now, new, self.library.clone(), self.planted));
+        self.crawls.insert(Arc::clone(&name), Crawl::new(name, now, new, self.outside(), self.planted));
         Ok(Steered { affected: 1, job: None })
     }
 

@@ -4,10 +4,13 @@
 
 use std::sync::Arc;
 
+use trapline_core::Timestamp;
+
 use super::chunks::Chunks;
 use super::index::Index;
 use super::moment::Moment;
-use super::urls::EntryId;
+use super::room::{Room, Shelved};
+use super::urls::{EntryId, word_of};
 use crate::packed_page;
 use crate::verbs::PageRecord;
 
@@ -71,7 +74,52 @@ pub(super) struct Mores {
     page_bytes: usize,
 }
 
+impl Shelved for (EntryId, More) {
+    const SIZE: usize = 52;
+
+    /// With a page record it stays: where there is a library that has them, hardly any has one.
+    fn write(&self, bytes: &mut Vec<u8>) -> bool {
+        let (id, More { place, due, expiries, retries, further_visits, older, newer, page }) = self;
+        let [older, newer] = [older, newer].map(|entry| entry.unwrap_or(EntryId::NONE).0);
+        let wide = [place.unwrap_or_default(), due.at.as_millis(), due.rank];
+        let halves = wide.iter().flat_map(|wide| [*wide as u32, (wide >> 32) as u32]);
+        let words = [id.0, *expiries, *retries, *further_visits, older, newer, u32::from(place.is_some())];
+        for word in words.into_iter().chain(halves) {
+            bytes.extend(word.to_le_bytes());
+        }
+        page.is_none()
+    }
+
+    fn read(bytes: &[u8]) -> Self {
+        let word = |at| word_of(bytes, at);
+        let wide = |at| u64::from(word(at)) | u64::from(word(at + 1)) << 32;
+        let more = More {
+            place: (word(6) != 0).then_some(wide(7)),
+            due: Moment { at: Timestamp::from_millis(wide(9)), rank: wide(11) },
+            expiries: word(1),
+            retries: word(2),
+            further_visits: word(3),
+            older: EntryId(word(4)).some(),
+            newer: EntryId(word(5)).some(),
+            page: None,
+        };
+        (EntryId(word(0)), more)
+    }
+}
+
 impl Mores {
+    pub(super) fn on_shelf(room: Option<&Arc<Room>>) -> Self {
+        Self { slots: Chunks::on_shelf(room), ..Self::default() }
+    }
+
+    /// How much memory it takes besides what can be put on the shelf.
+    pub(super) fn fixed_bytes(&self) -> usize {
+        self.page_bytes
+            + self.slots.fixed_bytes()
+            + self.by_entry.bytes()
+            + self.free.capacity() * size_of::<u32>()
+    }
+
     /// How many have something.
     pub(super) fn len(&self) -> usize {
         self.slots.len() - self.free.len()

@@ -252,10 +252,11 @@ impl Crawl {
             recovered: None,
             memory: Some(self.memory()),
             disk: None,
+            pressure: None,
         }
     }
 
-    fn memory(&self) -> Memory {
+    pub(super) fn memory(&self) -> Memory {
         let mut memory = Memory { queues: self.queues.bytes() as u64, ..Memory::default() };
         self.urls.weigh(&mut memory);
         memory

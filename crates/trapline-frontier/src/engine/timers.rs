@@ -124,6 +124,11 @@ impl Timers {
     }
 
     /// When something will happen next.
+    /// At how many instants something happens.
+    pub(super) fn instants(&self) -> usize {
+        self.0.len()
+    }
+
     pub(super) fn next(&self) -> Option<Timestamp> {
         self.0.first_key_value().map(|(at, _)| *at)
     }

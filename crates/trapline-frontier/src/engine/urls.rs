@@ -18,6 +18,7 @@ use super::moment::{Moment, Rank};
 use super::more::{More, Mores};
 use super::payloads::{Handed, Payloads, Place};
 use super::queues::QueueId;
+use super::room::{Room, Shelved};
 use crate::report::{Memory, UrlState};
 use crate::verbs::PageRecord;
 
@@ -183,6 +184,60 @@ pub(super) struct Live {
     pub(super) in_tree: bool,
 }
 
+impl Shelved for Record {
+    const SIZE: usize = 40;
+
+    fn write(&self, bytes: &mut Vec<u8>) -> bool {
+        let request = self.request.get();
+        let words = [request as u32, (request >> 32) as u32, self.queue.0, self.cost, self.live];
+        for word in self.identity.into_iter().chain(words) {
+            bytes.extend(word.to_le_bytes());
+        }
+        bytes.extend(self.deletions.to_le_bytes());
+        bytes.extend([self.class, self.bits]);
+        true
+    }
+
+    fn read(bytes: &[u8]) -> Self {
+        let word = |at| word_of(bytes, at);
+        Self {
+            identity: [word(0), word(1), word(2), word(3)],
+            request: Place::new(u64::from(word(4)) | u64::from(word(5)) << 32),
+            queue: QueueId(word(6)),
+            cost: word(7),
+            live: word(8),
+            deletions: word(9) as u16,
+            class: (word(9) >> 16) as u8,
+            bits: (word(9) >> 24) as u8,
+        }
+    }
+}
+
+impl Shelved for Live {
+    const SIZE: usize = 20;
+
+    fn write(&self, bytes: &mut Vec<u8>) -> bool {
+        for word in [self.before.0, self.after.0, self.admitted[0], self.admitted[1]] {
+            bytes.extend(word.to_le_bytes());
+        }
+        bytes.extend(self.purges.to_le_bytes());
+        bytes.extend([self.band as u8, u8::from(self.in_tree)]);
+        true
+    }
+
+    fn read(bytes: &[u8]) -> Self {
+        let word = |at| word_of(bytes, at);
+        Self {
+            before: EntryId(word(0)),
+            after: EntryId(word(1)),
+            admitted: [word(2), word(3)],
+            purges: word(4) as u16,
+            band: if word(4) >> 16 & 0xff == Band::Returned as u32 { Band::Returned } else { Band::Fresh },
+            in_tree: word(4) >> 24 != 0,
+        }
+    }
+}
+
 impl Live {
     /// When it was admitted, among others.
     pub(super) fn admitted(&self) -> Rank {
@@ -229,13 +284,13 @@ pub(super) struct Urls {
 const NO_LIVE: u32 = u32::MAX;
 
 impl Urls {
-    pub(super) fn new(payloads: Payloads) -> Self {
+    pub(super) fn new(payloads: Payloads, room: Option<&Arc<Room>>) -> Self {
         Self {
-            records: Chunks::default(),
+            records: Chunks::on_shelf(room),
             free: EntryId::NONE,
-            live: Chunks::default(),
+            live: Chunks::on_shelf(room),
             free_live: NO_LIVE,
-            more: Mores::default(),
+            more: Mores::on_shelf(room),
             payloads,
             seen: Index::default(),
         }
@@ -252,7 +307,9 @@ impl Urls {
     /// The newest entry of a URL.
     pub(super) fn newest(&self, identity: Identity) -> Option<EntryId> {
         let words = words_of(identity);
-        self.seen.find(hash_of(identity), |id| self.records[id as usize].identity == words).map(EntryId)
+        self.seen
+            .find(hash_of(identity), |id| self.records.ask(id as usize, |record| record.identity == words))
+            .map(EntryId)
     }
 
     /// Makes room in the seen table for all records that are there.
@@ -589,10 +646,33 @@ impl Urls {
         std::hint::black_box(seen);
     }
 
+    /// Looks at an entry that may be wanted, if it is in memory.
+    pub(super) fn touch_here(&self, id: EntryId) -> u32 {
+        self.records.get_here(id.0 as usize).map_or(0, |record| record.cost)
+    }
+
     /// Whoever stands right behind these in their queues' lanes.
     pub(super) fn behind(&self, entries: &[EntryId]) -> Vec<EntryId> {
         let live = entries.iter().filter(|id| self[**id].live != NO_LIVE);
         live.filter_map(|id| self.live(*id).after.some()).collect()
+    }
+
+    /// Puts chunks of one of its lists on the shelf, see [`Chunks::put_away`].
+    pub(super) fn put_away(&mut self, list: usize, from: usize, most: u64) -> Option<usize> {
+        match list {
+            0 => self.records.put_away(from, most),
+            1 => self.live.put_away(from, most),
+            _ => self.more.slots.put_away(from, most),
+        }
+    }
+
+    /// How many lists have chunks that can be put on the shelf.
+    pub(super) const LISTS: usize = 3;
+
+    /// How much memory they take besides what can be put on the shelf.
+    pub(super) fn fixed_bytes(&self) -> usize {
+        let lists = self.records.fixed_bytes() + self.live.fixed_bytes() + self.more.fixed_bytes();
+        self.seen.bytes() + lists + self.payloads.bytes()
     }
 
     /// Adds how much memory they take.
@@ -603,6 +683,11 @@ impl Urls {
         memory.rare += self.more.bytes() as u64;
         memory.texts += self.payloads.bytes() as u64;
     }
+}
+
+/// A word of something on the shelf.
+pub(super) fn word_of(bytes: &[u8], at: usize) -> u32 {
+    bytes.get(at * 4..at * 4 + 4).and_then(|word| word.try_into().ok()).map_or(0, u32::from_le_bytes)
 }
 
 fn words_of(identity: Identity) -> [u32; 4] {
@@ -633,7 +718,7 @@ mod tests {
 
     #[test]
     fn a_state_is_read_as_it_was_written() {
-        let mut urls = Urls::new(Payloads::new(None));
+        let mut urls = Urls::new(Payloads::new(None), None);
         let request = Request::get("http://a.example/");
         let (identity, queue) = (Identity(7), QueueId(0));
         let new = NewEntry { identity, request: &request, queue, deletions: 0, class: 0, cost: 0 };

@@ -19,7 +19,7 @@ pub fn crawls_never_see_each_other<H: Harness>(mut harness: H) {
         ["busy", "quiet"].map(|name| Trial::named(&harness, store.clone(), name, 2, "delay=5s"));
     quiet.add(START, &pages("a", 2));
     // What the store takes of the disk is of all crawls.
-    let stats = || Stats { disk: None, ..quiet.stats(START) };
+    let stats = || Stats { disk: None, pressure: None, ..quiet.stats(START) };
     let before = (stats(), quiet.queues(START, None, 9), quiet.known(START, None, None, None, 9));
     busy.add(START, &pages("a", 3));
     busy.note(START, "k", Some(b"v"), None);

@@ -405,8 +405,13 @@ pub fn everything_survives_a_workload<H: Harness>(mut harness: H) {
             urls.sort_by_key(|url| (url.identity, url.state, url.class, url.cost, url.due));
             let mut queues = trial.queues(now, None, 1000);
             queues.sort_by(|a, b| a.key.cmp(&b.key));
-            let stats =
-                crate::report::Stats { recovered: None, memory: None, disk: None, ..trial.stats(now) };
+            let stats = crate::report::Stats {
+                recovered: None,
+                memory: None,
+                disk: None,
+                pressure: None,
+                ..trial.stats(now)
+            };
             (urls, queues, trial.live(now, 1000), trial.notes(now, "", 1000), stats, trial.report(now))
         };
         let before = all(&trial);

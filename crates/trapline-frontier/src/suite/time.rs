@@ -97,8 +97,12 @@ pub fn a_long_silence_is_caught_up_in_order<H: Harness>(mut harness: H) {
         });
         assert_eq!(one, other, "at {now}s");
         // How long it took to open them is not the crawls'.
-        let counts =
-            [&asleep, &awake].map(|trial| Stats { recovered: None, disk: None, ..trial.stats(at(now)) });
+        let counts = [&asleep, &awake].map(|trial| Stats {
+            recovered: None,
+            disk: None,
+            pressure: None,
+            ..trial.stats(at(now))
+        });
         assert_eq!(counts[0], counts[1], "at {now}s");
         assert_eq!(asleep.queues(at(now), None, 9), awake.queues(at(now), None, 9), "at {now}s");
     }

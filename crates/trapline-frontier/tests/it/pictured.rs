@@ -83,7 +83,7 @@ impl Default for Pictured {
 impl Album {
     fn take(&mut self) -> Engine {
         let library = Arc::clone(&self.library) as Arc<dyn Library>;
-        let mut restore = Engine::restore("pictured", library);
+        let mut restore = Engine::with_library("pictured", library).restore();
         loop {
             let frames = self.engine.next_frames();
             if frames.is_empty() {

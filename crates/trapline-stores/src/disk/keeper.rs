@@ -66,6 +66,14 @@ impl Bell {
 
 /// Does what there is to do until the store is closed.
 pub(crate) fn run(shared: &Shared) {
+    // If a page cannot be read, verbs say so.
+    let _ = shared.caught("keep", || {
+        keep(shared);
+        Ok(())
+    });
+}
+
+fn keep(shared: &Shared) {
     while shared.bell.wait() {
         shared.make_ahead();
         if shared.wants_snapshot() {

@@ -32,6 +32,7 @@ mod shared;
 mod shorthand;
 mod snapshot;
 mod socket;
+mod swap;
 mod text;
 mod texts;
 mod trouble;
@@ -39,6 +40,7 @@ mod verify;
 mod withheld;
 
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -59,8 +61,9 @@ use log::{NoRoom, Sizes, Urgency};
 use message::logged::{self, Which};
 use record::Draft;
 use shared::{Inner, Phase, Shared, Snapshots};
+use swap::Swap;
 use texts::Unread;
-use trouble::{no_room, stopped, unreadable, unsure};
+use trouble::{lost_swap, no_room, stopped, unreadable, unsure};
 
 use crate::planted::Planted;
 
@@ -143,8 +146,9 @@ impl DiskStore {
         planted: &Planted,
     ) -> Result<Self, StoreError> {
         let started = Instant::now();
-        let DiskOptions { durability, snapshot_bytes, segment_bytes, background, .. } = *options;
-        let recovery = recovery::recover(files, Sizes::of(options), draw_number)?;
+        let DiskOptions { durability, snapshot_bytes, segment_bytes, background, max_memory, .. } = *options;
+        let swap = max_memory.map(|most| Arc::new(Swap::new(Arc::clone(files), most, options.min_free_disk)));
+        let recovery = recover(files, options, swap.as_ref())?;
         let recovery::Recovery {
             engine,
             mut log,
@@ -177,6 +181,7 @@ impl DiskStore {
             inner: Mutex::new(inner),
             commit,
             texts,
+            swap,
             files: Arc::clone(files),
             ahead,
             bell: Bell::default(),
@@ -225,7 +230,7 @@ impl DiskStore {
     /// # Errors
     /// If it cannot be written. Nothing is lost by that: opening takes longer.
     pub fn snapshot(&self) -> Result<u64, StoreError> {
-        self.shared.take_snapshot(Phase::Open)
+        self.shared.caught("take a snapshot", || self.shared.take_snapshot(Phase::Open))
     }
 
     /// Moves what is still needed out of segments that have little of it, so that they can go. The store does it by itself; verbs
@@ -234,7 +239,7 @@ impl DiskStore {
     /// # Errors
     /// If the log cannot be written, or there is no room for what is moved. Nothing is lost by that.
     pub fn rewrite(&self, which: Rewrite) -> Result<Rewritten, StoreError> {
-        self.shared.rewrite(&self.shared.segments_of(which), || true)
+        self.shared.caught("rewrite", || self.shared.rewrite(&self.shared.segments_of(which), || true))
     }
 
     /// What was found when the store was opened: of its log, and of each crawl that was in it.
@@ -281,7 +286,7 @@ impl DiskStore {
         if self.shared.has_keeper {
             // However little was done: the next opening may be another version's, which can read what there is, but perhaps not do
             // what was done as it was done. If it cannot be taken, the log has it all.
-            let _ = self.shared.take_snapshot(Phase::Closing);
+            let _ = self.shared.caught("close", || self.shared.take_snapshot(Phase::Closing));
         }
         let closed = self.shared.commit.close();
         // Whoever abandons it now has nothing left to do.
@@ -319,6 +324,17 @@ impl DiskStore {
         verb: impl FnOnce(&mut Engine) -> Result<T, StoreError>,
         put: impl FnOnce(&mut Vec<u8>, &T) -> (usize, u64),
     ) -> Result<(T, u64), StoreError> {
+        self.shared.caught(attempted, || self.act_now((attempted, urgency), (crawl, now), bound, verb, put))
+    }
+
+    fn act_now<T>(
+        &self,
+        (attempted, urgency): (&str, Urgency),
+        (crawl, now): (Option<&str>, Timestamp),
+        bound: u64,
+        verb: impl FnOnce(&mut Engine) -> Result<T, StoreError>,
+        put: impl FnOnce(&mut Vec<u8>, &T) -> (usize, u64),
+    ) -> Result<(T, u64), StoreError> {
         if bound > BATCH_BYTES_MAX {
             let message = format!(
                 "disk store: cannot {attempted}: the batch may take {bound} bytes, and at most {BATCH_BYTES_MAX} are taken; \
@@ -336,6 +352,7 @@ impl DiskStore {
         let position = log.position();
         texts.begin(texts::place(position.segment, position.at));
         let done = verb(engine);
+        engine.relieve();
         let bytes = texts.take();
         if let Some(failure) = texts.take_failure() {
             // What the engine made of it is not what it would have made of the real thing.
@@ -384,7 +401,8 @@ impl DiskStore {
         places: impl Fn(&Engine) -> Vec<u64>,
     ) -> Result<BTreeMap<u64, Vec<u8>>, StoreError> {
         let read = || {
-            let places = places(&self.shared.inner(attempted)?.engine);
+            let look = || Ok(places(&self.shared.inner(attempted)?.engine));
+            let places = self.shared.caught(attempted, look)?;
             Ok::<_, StoreError>(self.shared.texts.read_ahead(&places))
         };
         // What was moved and removed in between is elsewhere the second time.
@@ -421,7 +439,8 @@ impl DiskStore {
         (crawl, now): (&str, Timestamp),
         question: impl FnOnce(&mut Engine) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        let (answer, shown) = self.ask_now((attempted, reads), (crawl, now), question)?;
+        let ask = || self.ask_now((attempted, reads), (crawl, now), question);
+        let (answer, shown) = self.shared.caught(attempted, ask)?;
         // After a failure questions are still answered.
         let _ = self.promise(attempted, shown).await;
         Ok(answer)
@@ -459,6 +478,7 @@ impl DiskStore {
             drop(self.shared.append(&mut inner, &mut draft, answers::NOTHING));
         }
         let answer = question(&mut inner.engine);
+        inner.engine.relieve();
         match texts.take_failure() {
             Some(failure) if reads == Reads::Needed => Err(unreadable(attempted, &failure)),
             // Nothing depends on what cannot be read for the answer alone.
@@ -584,7 +604,8 @@ impl Store for DiskStore {
     }
 
     async fn stats(&self, crawl: &str, now: Timestamp) -> Result<Stats, StoreError> {
-        let stats = self.ask(("count", Reads::Needed), (crawl, now), |engine| engine.count(crawl)).await?;
+        let count = |engine: &mut Engine| Ok(Stats { pressure: engine.pressure(), ..engine.count(crawl)? });
+        let stats = self.ask(("count", Reads::Needed), (crawl, now), count).await?;
         let recovered = self.recovered.get(crawl).copied().unwrap_or(self.opened);
         let (durability, disk) = (Some(self.durability.to_string()), self.shared.disk());
         Ok(Stats { durability, recovered: Some(recovered), disk, ..stats })
@@ -594,6 +615,21 @@ impl Store for DiskStore {
         let written = self.shared.commit.written();
         self.shared.commit.wait(written).await.map_err(|failure| unsure("flush", &failure))
     }
+}
+
+/// What a log holds. If a page cannot be read that was put on disk on the way, that is all.
+fn recover(
+    files: &Arc<dyn Files>,
+    options: &DiskOptions,
+    swap: Option<&Arc<Swap>>,
+) -> Result<recovery::Recovery, StoreError> {
+    let recover = || recovery::recover(files, Sizes::of(options), swap, draw_number);
+    catch_unwind(AssertUnwindSafe(recover)).unwrap_or_else(|unwound| {
+        match swap.and_then(|swap| swap.failure()) {
+            Some(failure) => Err(lost_swap("open", &failure)),
+            None => resume_unwind(unwound),
+        }
+    })
 }
 
 /// Which candidates of a batch must be in the log. While URLs that are gone are still to be swept, even looking for one may

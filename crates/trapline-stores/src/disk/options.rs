@@ -42,6 +42,10 @@ pub struct DiskOptions {
     /// So much of the disk is left to others: when a segment would take the rest below it, nothing is admitted any more,
     /// until there is room. Leases are still granted and settled. Defaults to 256 MiB.
     pub min_free_disk: u64,
+    /// So much memory the store may take. What has no room is put on disk for a while, as far as it can be: the records of URLs and
+    /// their places in the order of their queues, those first that were not used for longest. The seen set and the queues
+    /// stay. None takes as much as there is. Defaults to none.
+    pub max_memory: Option<u64>,
     /// Whether a thread takes snapshots and prepares segments ahead of time, and closing leaves a snapshot. Without it they
     /// are taken only when they are asked for, and nothing happens but in verbs: for tests that must repeat. Defaults to true.
     pub background: bool,
@@ -62,6 +66,7 @@ impl Default for DiskOptions {
             segment_bytes: 64 << 20,
             snapshot_bytes: 64 << 20,
             min_free_disk: 256 << 20,
+            max_memory: None,
             background: true,
         }
     }

@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use trapline_frontier::{Engine, ErrorKind, Library, StoreError};
+use trapline_frontier::{Engine, ErrorKind, StoreError};
 
 use super::files::Files;
 use super::log::{Log, NoRoom, Place, Position, Sizes};
@@ -17,6 +17,7 @@ use super::record::{self, Found, Record};
 use super::scan::{self, Begun};
 use super::segment::{BadHeader, FORMAT, HEADER, Segment};
 use super::snapshot::{self, Snapshot, Unusable};
+use super::swap::{NAME as SWAP, Swap};
 use super::texts::{self, Texts};
 
 /// What a log was found to hold.
@@ -40,6 +41,7 @@ pub(crate) struct Recovery {
 pub(crate) fn recover(
     files: &Arc<dyn Files>,
     sizes: Sizes,
+    swap: Option<&Arc<Swap>>,
     draw: impl FnOnce() -> u128,
 ) -> Result<Recovery, StoreError> {
     let names = files.list().map_err(|error| cannot(format_args!("list {}: {error}", files.describe(""))))?;
@@ -53,8 +55,12 @@ pub(crate) fn recover(
     if begun.is_some() {
         numbers.pop();
     }
+    if names.iter().any(|name| name == SWAP) {
+        // Whoever made it was killed before it had no name any more.
+        let _ = files.remove(SWAP);
+    }
     let texts = Arc::new(Texts::new(Arc::clone(files)));
-    let Snapshots { newest: found, passed_over } = find_snapshots(&**files, &names, &texts)?;
+    let Snapshots { newest: found, passed_over } = find_snapshots(&**files, &names, &texts, swap)?;
     let snapshots_passed_over = passed_over.iter().filter(|(_, why)| why.is_trouble()).count() as u64;
     let origin = scan::origin(&**files)
         .map_err(|error| cannot(format_args!("read {}: {error}", files.describe(""))))?;
@@ -92,7 +98,7 @@ pub(crate) fn recover(
         }
         None => Replay {
             files: &**files,
-            engine: Engine::with_library("disk", Arc::clone(&texts) as Arc<dyn Library>),
+            engine: empty(&texts, swap),
             texts: &texts,
             next: 1,
             known: 0,
@@ -172,13 +178,23 @@ struct Snapshots {
     passed_over: Vec<(u64, Unusable)>,
 }
 
-fn find_snapshots(files: &dyn Files, names: &[String], texts: &Arc<Texts>) -> Result<Snapshots, StoreError> {
+/// An engine without crawls.
+fn empty(texts: &Arc<Texts>, swap: Option<&Arc<Swap>>) -> Engine {
+    swap.map_or_else(|| texts.engine(), |swap| swap.hold(texts.engine()))
+}
+
+fn find_snapshots(
+    files: &dyn Files,
+    names: &[String],
+    texts: &Arc<Texts>,
+    swap: Option<&Arc<Swap>>,
+) -> Result<Snapshots, StoreError> {
     let mut found = Snapshots::default();
     let mut numbers: Vec<u64> = names.iter().filter_map(|name| snapshot::number_of(name)).collect();
     numbers.sort_unstable_by(|a, b| b.cmp(a));
     for number in numbers {
         let name = snapshot::name(number);
-        match snapshot::read(files, &name, texts) {
+        match snapshot::read_into(empty(texts, swap), files, &name, texts) {
             Ok(snapshot) if snapshot.position.next == number => {
                 found.newest = Some(snapshot);
                 break;
@@ -330,6 +346,7 @@ impl Replay<'_> {
         if let Some(failure) = self.texts.take_failure() {
             return Err(damaged(format_args!("{failure}")));
         }
+        self.engine.relieve();
         if answers != record.answers {
             return Err(other(""));
         }

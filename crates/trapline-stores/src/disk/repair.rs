@@ -9,7 +9,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use trapline_frontier::{Answer, Engine, ErrorKind, Library, Steer, StoreError, UrlChange};
+use trapline_frontier::{Answer, Engine, ErrorKind, Steer, StoreError, UrlChange};
 
 use super::command::Command;
 use super::files::{Files, Folder};
@@ -123,7 +123,7 @@ impl Salvage {
         });
         let (engine, next) = match whole {
             Some(snapshot) => (snapshot.engine, snapshot.position.next),
-            None => (Engine::with_library("disk", Arc::clone(&texts) as Arc<dyn Library>), 1),
+            None => (texts.engine(), 1),
         };
         Ok(Self { engine, texts, next, is_whole: true, repaired: Repaired::default() })
     }

@@ -147,9 +147,10 @@ impl Shared {
         for crawl in crawls {
             let mut from = Some(0);
             while let Some(slot) = from {
-                let inner = self.inner(ATTEMPTED)?;
+                let mut inner = self.inner(ATTEMPTED)?;
                 let is_wanted = |place| unfit.contains(&segment_of(place));
                 let (found, next) = inner.engine.find_places(&crawl, slot, LOOKED_AT_ONCE, is_wanted);
+                inner.engine.relieve();
                 drop(inner);
                 from = next;
                 for some in found.chunks(MOVED_AT_ONCE) {
@@ -246,6 +247,7 @@ impl Shared {
         self.texts.begin(texts::place(position.segment, position.at));
         self.texts.put_at_hand(at_hand);
         let urls = engine.relocate(crawl, &entries);
+        engine.relieve();
         let texts = self.texts.take();
         if let Some(failure) = self.texts.take_failure() {
             self.commit.fail(failure.clone());
@@ -295,12 +297,13 @@ impl Shared {
         for crawl in crawls {
             let mut from = Some(0);
             while let Some(slot) = from {
-                let Ok(inner) = self.inner.lock() else { return false };
+                let Ok(mut inner) = self.inner.lock() else { return false };
                 if inner.phase == Phase::Abandoned {
                     return false;
                 }
                 let is_wanted = |place| segments.contains(&segment_of(place));
                 let (found, next) = inner.engine.find_places(&crawl, slot, LOOKED_AT_ONCE, is_wanted);
+                inner.engine.relieve();
                 drop(inner);
                 for found in found {
                     segments.remove(&segment_of(found.place));

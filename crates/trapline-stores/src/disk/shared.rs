@@ -1,6 +1,7 @@
 //! What the threads of a store share: the engine and the log under one lock, and all that needs none of it.
 
 use std::collections::BTreeSet;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use trapline_frontier::{Disk, Engine, ErrorKind, StoreError};
@@ -13,7 +14,9 @@ use super::log::{Ahead, Log};
 use super::record::Draft;
 use super::segment::Segment;
 use super::snapshot;
+use super::swap::Swap;
 use super::texts::Texts;
+use super::trouble::lost_swap;
 use crate::planted::Planted;
 
 /// What the threads of a store share.
@@ -22,6 +25,7 @@ pub(super) struct Shared {
     pub(super) inner: Mutex<Inner>,
     pub(super) commit: Commit,
     pub(super) texts: Arc<Texts>,
+    pub(super) swap: Option<Arc<Swap>>,
     pub(super) files: Arc<dyn Files>,
     pub(super) ahead: Arc<Ahead>,
     pub(super) bell: Bell,
@@ -104,6 +108,26 @@ impl Shared {
         appended
     }
 
+    /// Why something that was put on disk for want of memory cannot be read, if so.
+    pub(super) fn unreadable_swap(&self) -> Option<Failure> {
+        self.swap.as_ref().and_then(|swap| swap.failure())
+    }
+
+    /// Does something with the engine. It unwinds if a page cannot be read, and nothing is promised any more.
+    pub(super) fn caught<T>(
+        &self,
+        attempted: &str,
+        work: impl FnOnce() -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|unwound| match self.unreadable_swap() {
+            Some(failure) => {
+                self.commit.fail(failure.clone());
+                Err(lost_swap(attempted, &failure))
+            }
+            None => resume_unwind(unwound),
+        })
+    }
+
     /// Goes on to a phase; answers whether it had not come there yet.
     pub(super) fn go_to(&self, phase: Phase) -> bool {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
@@ -125,6 +149,9 @@ impl Shared {
         attempted: &str,
     ) -> Result<MutexGuard<'_, Inner>, StoreError> {
         let Ok(inner) = self.inner.lock() else {
+            if let Some(failure) = self.unreadable_swap() {
+                return Err(lost_swap(attempted, &failure));
+            }
             return Err(StoreError::new(
                 ErrorKind::Corrupt,
                 format!(

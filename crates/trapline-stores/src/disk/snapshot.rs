@@ -21,7 +21,7 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
-use trapline_frontier::{BadImage, Engine, Frame, Library, ReadFrame};
+use trapline_frontier::{BadImage, Engine, Frame, ReadFrame};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use super::files::{Files, LogFile};
@@ -226,9 +226,19 @@ fn header_of(file: &dyn LogFile) -> Result<Header, Unusable> {
 
 /// Reads the snapshot in a file.
 pub(crate) fn read(files: &dyn Files, file: &str, texts: &Arc<Texts>) -> Result<Snapshot, Unusable> {
+    read_into(texts.engine(), files, file, texts)
+}
+
+/// Reads the snapshot in a file, into an engine without crawls that has these texts.
+pub(crate) fn read_into(
+    engine: Engine,
+    files: &dyn Files,
+    file: &str,
+    texts: &Arc<Texts>,
+) -> Result<Snapshot, Unusable> {
     let file = files.open(file)?;
     let Header { store, position, ledger, length } = header_of(&*file)?;
-    let mut restore = Engine::restore("disk", Arc::clone(texts) as Arc<dyn Library>);
+    let mut restore = engine.restore();
     let mut end = length;
     // Reading takes half of the time, and another thread can do that.
     std::thread::scope(|scope| {

@@ -15,7 +15,7 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use trapline_core::Request;
-use trapline_frontier::{Lease, Library, PageRecord, UnreadRequest, packed_page};
+use trapline_frontier::{Engine, Lease, Library, PageRecord, UnreadRequest, packed_page};
 
 use super::commit::Failure;
 use super::files::{Files, LogFile};
@@ -112,6 +112,11 @@ const AT_HAND_MAX: usize = 16;
 impl Texts {
     pub(crate) fn new(files: Arc<dyn Files>) -> Self {
         Self { files, present: Mutex::default(), open: Mutex::default(), failure: Mutex::default() }
+    }
+
+    /// An engine without crawls whose requests are here.
+    pub(crate) fn engine(self: &Arc<Self>) -> Engine {
+        Engine::with_library("disk", Arc::clone(self) as Arc<dyn Library>)
     }
 
     /// The texts of a record come, which will begin there.

@@ -43,6 +43,17 @@ pub(super) fn stopped(attempted: &str, failure: &Failure) -> StoreError {
     )
 }
 
+/// What was put on disk for want of memory cannot be read. Nothing was done.
+pub(super) fn lost_swap(attempted: &str, failure: &Failure) -> StoreError {
+    StoreError::new(
+        ErrorKind::Corrupt,
+        format!(
+            "disk store: cannot {attempted}: {failure}, where it was put for want of memory (max_memory), so what is in memory \
+             cannot be trusted any more; what was answered before is safe: look after the disk, then open the store again"
+        ),
+    )
+}
+
 /// It was done in memory, and may or may not be on disk.
 pub(super) fn unsure(attempted: &str, failure: &Failure) -> StoreError {
     StoreError::new(

@@ -6,7 +6,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use trapline_frontier::{Engine, ErrorKind, Library, StoreError};
+use trapline_frontier::{Engine, ErrorKind, StoreError};
 
 use super::files::{Files, Folder};
 use super::folder;
@@ -102,7 +102,7 @@ fn verify_once(files: &Arc<dyn Files>, progress: Progress<'_>) -> Result<Verifie
     let mut snapshots = read_snapshots(files, &texts, &mut verified).map_err(cannot)?;
     // What came before a repair is not to be replayed, nor what was removed.
     let mut doing = match begin {
-        1 => Doing::Engine(Box::new(Engine::with_library("disk", Arc::clone(&texts) as Arc<dyn Library>))),
+        1 => Doing::Engine(Box::new(texts.engine())),
         _ => Doing::Waiting(None),
     };
     let mut expected = 1;

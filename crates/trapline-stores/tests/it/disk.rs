@@ -1,5 +1,5 @@
 //! The disk store passes the suite: in a real folder, where a crash is a killed process, and in simulated files, where it
-//! is a machine without power.
+//! is a machine without power, and where there is no memory for what can be put on disk.
 
 use std::sync::Arc;
 
@@ -17,8 +17,12 @@ pub(crate) const SMALL: DiskOptions = DiskOptions {
     segment_bytes: 64 << 10,
     snapshot_bytes: u64::MAX,
     min_free_disk: 0,
+    max_memory: None,
     background: false,
 };
+
+/// The same without any memory: whatever can be put on disk is, after each verb.
+pub(crate) const SWAPPING: DiskOptions = DiskOptions { max_memory: Some(0), ..SMALL };
 
 #[derive(Default)]
 struct Real {
@@ -79,7 +83,7 @@ struct Simulated {
 
 impl Simulated {
     fn open_latest(&mut self) -> Arc<dyn Store> {
-        let store = Arc::new(DiskStore::open_on(self.files.clone(), &SMALL).expect("it opens"));
+        let store = Arc::new(DiskStore::open_on(self.files.clone(), &SWAPPING).expect("it opens"));
         self.store = Some(Arc::clone(&store));
         store
     }

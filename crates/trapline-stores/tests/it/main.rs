@@ -15,4 +15,5 @@ mod sim_files;
 mod simulation;
 mod snapshots;
 mod socket;
+mod swapping;
 mod verifying;

@@ -9,7 +9,7 @@ use trapline_sim::{Faults, Opened, SeedRange, SimPlan, Stores, Tally, run_seeds}
 use trapline_stores::disk::Rewrite;
 use trapline_stores::{DiskOptions, DiskReopen, DiskStore, Durability, Fault};
 
-use crate::disk::SMALL;
+use crate::disk::{SMALL, SWAPPING};
 use crate::folder::TestFolder;
 use crate::overlapping::Overlapping;
 use crate::sim_files::SimFiles;
@@ -29,17 +29,19 @@ fn check(stores: &dyn Stores, faults: &str, seeds: SeedRange) -> Tally {
     }
 }
 
-/// Stores in simulated files, which take snapshots while they work. A crash kills the process, or takes the power.
+/// Stores in simulated files, which take snapshots while they work. A crash kills the process, or takes the power: then there is
+/// no memory either for what can be put on disk.
 pub(crate) struct InMemory {
     pub(crate) loses_power: bool,
     /// One that is planted.
     pub(crate) fault: Option<Fault>,
 }
 
-fn open(files: &SimFiles, fault: Option<Fault>) -> Result<Arc<DiskStore>, StoreError> {
+fn open(files: &SimFiles, swaps: bool, fault: Option<Fault>) -> Result<Arc<DiskStore>, StoreError> {
+    let options = if swaps { SWAPPING } else { SMALL };
     let store = match fault {
-        None => DiskStore::open_on(files.clone(), &SMALL),
-        Some(fault) => DiskStore::faulty(files.clone(), &SMALL, fault),
+        None => DiskStore::open_on(files.clone(), &options),
+        Some(fault) => DiskStore::faulty(files.clone(), &options, fault),
     };
     store.map(Arc::new)
 }
@@ -56,7 +58,7 @@ struct Reopened {
 impl Stores for InMemory {
     fn open(&self) -> Result<Opened, StoreError> {
         let files = SimFiles::default();
-        let store = open(&files, self.fault)?;
+        let store = open(&files, self.loses_power, self.fault)?;
         let reopened = Reopened {
             files,
             store,
@@ -75,7 +77,7 @@ impl Reopened {
     }
 
     fn again(&mut self) -> Result<Arc<dyn Store>, StoreError> {
-        self.store = open(&self.files, self.fault)?;
+        self.store = open(&self.files, self.loses_power, self.fault)?;
         self.opened += 1;
         // Now from a snapshot and what came after it, now from an older one, now from none.
         if self.opened % 4 < 2 {

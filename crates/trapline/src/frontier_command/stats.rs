@@ -13,7 +13,7 @@ use super::output::Output;
 /// Count what is in a crawl
 ///
 /// URLs and queues by state, what was fetched and spent, what was found when the store was opened, what its memory goes to and what it
-/// takes of the disk, in bytes. Cheap at any size.
+/// takes of the disk, in bytes, and how it keeps within the memory it may take. Cheap at any size.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -81,6 +81,20 @@ impl ShowStats {
                     "log_bytes": disk.log_bytes,
                     "needed_bytes": disk.needed_bytes,
                     "snapshot_bytes": disk.snapshot_bytes,
+                }))),
+            ),
+            (
+                "pressure",
+                json!(stats.pressure.map(|pressure| json!({
+                    "percent": pressure.percent(),
+                    "max_memory": pressure.max_memory,
+                    "in_memory": pressure.in_memory,
+                    "fixed": pressure.fixed,
+                    "paged": pressure.paged,
+                    "paged_out": pressure.paged_out,
+                    "paged_in": pressure.paged_in,
+                    "looked_up": pressure.looked_up,
+                    "disk_is_full": pressure.is_full,
                 }))),
             ),
         ]);

@@ -19,6 +19,7 @@ const OPTIONS: DiskOptions = DiskOptions {
     segment_bytes: DiskOptions::SEGMENT_BYTES_MIN,
     snapshot_bytes: u64::MAX,
     min_free_disk: 0,
+    max_memory: None,
     background: false,
 };
 

@@ -1,4 +1,5 @@
-//! What stands behind `disk:` in a store's URL: the folder, how safe an answer is to be, and how much of the disk is left alone.
+//! What stands behind `disk:` in a store's URL: the folder, how safe an answer is to be, how much of the disk is left alone, and how
+//! much memory may be taken.
 
 use trapline_core::parse_duration;
 use trapline_stores::{DiskOptions, Durability};
@@ -13,6 +14,8 @@ pub(super) struct DiskUrl<'a> {
     pub(super) durability: Option<Durability>,
     /// None: the default.
     pub(super) min_free_disk: Option<u64>,
+    /// None: the default.
+    pub(super) max_memory: Option<u64>,
 }
 
 impl DiskUrl<'_> {
@@ -21,29 +24,31 @@ impl DiskUrl<'_> {
         DiskOptions {
             durability: self.durability.unwrap_or(usual.durability),
             min_free_disk: self.min_free_disk.unwrap_or(usual.min_free_disk),
+            max_memory: self.max_memory.or(usual.max_memory),
             ..usual
         }
     }
 }
 
-/// Reads `PATH` or `PATH?durability=NAME&period=DURATION&min_free_disk=BYTES`. Where a path has a `?` in it, one more behind it
-/// ends it.
+/// Reads `PATH` or `PATH?durability=NAME&period=DURATION&min_free_disk=BYTES&max_memory=BYTES`. Where a path has a `?` in it, one
+/// more behind it ends it.
 pub(super) fn parse(text: &str) -> Result<DiskUrl<'_>, String> {
     let (path, parameters) = text.rsplit_once('?').unwrap_or((text, ""));
     if path.is_empty() {
         return Err("write the folder behind it, such as `disk:crawl`".to_owned());
     }
-    let (mut durability, mut period, mut min_free_disk) = (None, None, None);
+    let (mut durability, mut period, mut min_free_disk, mut max_memory) = (None, None, None, None);
     for parameter in parameters.split('&').filter(|parameter| !parameter.is_empty()) {
         let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
         let place = match name {
             "durability" => &mut durability,
             "period" => &mut period,
             "min_free_disk" => &mut min_free_disk,
+            "max_memory" => &mut max_memory,
             _ => {
                 return Err(format!(
-                    "`{name}` means nothing to it; behind the last `?` there can be `durability`, `period` and \
-                     `min_free_disk`"
+                    "`{name}` means nothing to it; behind the last `?` there can be `durability`, `period`, `min_free_disk` and \
+                     `max_memory`"
                 ));
             }
         };
@@ -67,9 +72,12 @@ pub(super) fn parse(text: &str) -> Result<DiskUrl<'_>, String> {
             return Err(format!("`{other}` is no durability; there are `batch`, `interval` and `explicit`"));
         }
     };
-    let min_free_disk =
-        min_free_disk.map(size::parse).transpose().map_err(|problem| format!("min_free_disk: {problem}"))?;
-    Ok(DiskUrl { path, durability, min_free_disk })
+    let bytes = |name: &str, value: Option<&str>| {
+        value.map(size::parse).transpose().map_err(|problem| format!("{name}: {problem}"))
+    };
+    let min_free_disk = bytes("min_free_disk", min_free_disk)?;
+    let max_memory = bytes("max_memory", max_memory)?;
+    Ok(DiskUrl { path, durability, min_free_disk, max_memory })
 }
 
 #[cfg(test)]
@@ -81,7 +89,7 @@ mod tests {
     #[test]
     fn durability_stands_behind_the_folder() {
         let check = |text: &str, path, durability| {
-            assert_eq!(parse(text), Ok(DiskUrl { path, durability, min_free_disk: None }));
+            assert_eq!(parse(text), Ok(DiskUrl { path, durability, ..DiskUrl::default() }));
         };
         check("a", "a", None);
         check("a?", "a", None);
@@ -104,6 +112,12 @@ mod tests {
     }
 
     #[test]
+    fn so_much_memory_may_be_taken() {
+        let options = parse("a?max_memory=512MiB").map(DiskUrl::options);
+        assert_eq!(options, Ok(DiskOptions { max_memory: Some(512 << 20), ..DiskOptions::default() }));
+    }
+
+    #[test]
     fn what_cannot_be_chosen_is_told() {
         let check = |text: &str, problem: &str| assert_eq!(parse(text), Err(problem.to_owned()));
         check("", "write the folder behind it, such as `disk:crawl`");
@@ -123,9 +137,14 @@ mod tests {
         );
         check(
             "a?b",
-            "`b` means nothing to it; behind the last `?` there can be `durability`, `period` and `min_free_disk`",
+            "`b` means nothing to it; behind the last `?` there can be `durability`, `period`, `min_free_disk` and `max_memory`",
         );
         check("a?min_free_disk=1GiB&min_free_disk=1GiB", "`min_free_disk` is there twice");
+        check(
+            "a?max_memory=half",
+            "max_memory: `half` is not an amount of bytes: write digits and a unit (B, KiB, MiB, GiB or TiB), such as 512MiB \
+             or 10GiB, or plain 0",
+        );
         check(
             "a?min_free_disk=lots",
             "min_free_disk: `lots` is not an amount of bytes: write digits and a unit (B, KiB, MiB, GiB or TiB), such as \

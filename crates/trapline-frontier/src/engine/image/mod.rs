@@ -25,7 +25,6 @@ use prost::{Message, Oneof};
 use super::Engine;
 use super::crawl::Crawl;
 use super::urls::{Live, Record};
-use crate::library::Library;
 use crawl::CrawlMessage;
 use entries::{LivesMessage, MoresMessage, PlainLivesMessage, PlainRecordsMessage, RecordsMessage};
 use kept::{DeathsMessage, DisregardsMessage, LeasesMessage, NotesMessage};
@@ -222,9 +221,9 @@ impl Engine {
         }
     }
 
-    /// Begins to make an engine from the frames of an image.
-    pub fn restore(store: &'static str, library: Arc<dyn Library>) -> Restore {
-        Restore { engine: Self::with_library(store, library), crawl: None, begun: false, ended: false }
+    /// Begins to make an engine without crawls that of an image, from its frames.
+    pub fn restore(self) -> Restore {
+        Restore { engine: self, crawl: None, begun: false, ended: false }
     }
 }
 
@@ -361,6 +360,7 @@ impl Restore {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::library::Library;
     use crate::settings::Settings;
     use crate::verbs::{CrawlChange, NewCrawl, NoteWrite, PageRecord, Steer};
     use trapline_core::{IdentityKey, Request, Timestamp};
@@ -423,7 +423,9 @@ mod tests {
         let restore = |rules| {
             let engine = EngineMessage { rules, ..EngineMessage::default() };
             let message = FrameMessage { content: Some(Content::Engine(engine)) };
-            Engine::restore("disk", Arc::new(Nothing)).frame(ReadFrame::read(&message.encode_to_vec())?)
+            Engine::with_library("disk", Arc::new(Nothing))
+                .restore()
+                .frame(ReadFrame::read(&message.encode_to_vec())?)
         };
         let rules = u32::from(Engine::RULES);
         assert!(restore(rules).is_ok());

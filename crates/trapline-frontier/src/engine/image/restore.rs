@@ -14,9 +14,11 @@ use super::kept::{DeathMessage, DisregardMessage, KeptMessage, LeaseMessage, Not
 use super::parts::{read_moment, unshifted};
 use super::queues::QueuesMessage;
 use crate::engine::Engine;
+use crate::engine::chunks::CHUNK;
 use crate::engine::crawl::Crawl;
 use crate::engine::moment::Moment;
 use crate::engine::queues::{QueueId, Retired, Standing};
+use crate::engine::room::Room;
 use crate::engine::timers::Event;
 use crate::engine::urls::{EntryId, Live, Record, State};
 use crate::report::CrawlState;
@@ -30,6 +32,7 @@ const TOUCHED_AHEAD: u32 = 64;
 pub(super) struct Restored {
     crawl: Crawl,
     message: CrawlMessage,
+    room: Option<Arc<Room>>,
 }
 
 impl Restored {
@@ -42,7 +45,7 @@ impl Restored {
         let new = NewCrawl { settings, partitions: message.partitions, key: IdentityKey::from_bytes(key) };
         let name = Arc::from(message.name.as_str());
         let started = Timestamp::from_millis(message.started);
-        let mut crawl = Crawl::new(name, started, new, engine.library.clone(), engine.planted);
+        let mut crawl = Crawl::new(name, started, new, engine.outside(), engine.planted);
         crawl.state = match (message.finished.take(), message.paused) {
             (Some(reason), _) => CrawlState::Finished(reason),
             (None, true) => CrawlState::Paused,
@@ -72,7 +75,7 @@ impl Restored {
         let (leases, deaths) = (std::mem::take(&mut message.leases), std::mem::take(&mut message.deaths));
         let (disregards, notes) =
             (std::mem::take(&mut message.disregards), std::mem::take(&mut message.notes));
-        let mut restored = Self { crawl, message };
+        let mut restored = Self { crawl, message, room: engine.room.clone() };
         restored.leases(&leases)?;
         restored.deaths(deaths)?;
         restored.disregards(disregards)?;
@@ -115,12 +118,14 @@ impl Restored {
         for record in records {
             self.crawl.urls.records.push(record);
         }
+        self.relieve();
     }
 
     pub(super) fn lives(&mut self, lives: Vec<Live>) {
         for live in lives {
             self.crawl.urls.live.push(live);
         }
+        self.relieve();
     }
 
     pub(super) fn mores(&mut self, message: MoresMessage) -> Result<(), BadImage> {
@@ -132,6 +137,7 @@ impl Restored {
             }
             urls.more.put(id, more.read()?);
         }
+        self.relieve();
         Ok(())
     }
 
@@ -171,12 +177,25 @@ impl Restored {
         Ok(self.crawl)
     }
 
+    /// What was read of it need not be in memory.
+    fn relieve(&mut self) {
+        self.crawl.relieve(self.room.as_ref());
+    }
+
+    /// The same now and then, on the way through all entries.
+    fn relieve_at(&mut self, slot: u32) {
+        if slot.is_multiple_of(CHUNK as u32) {
+            self.relieve();
+        }
+    }
+
     /// Whether what records refer to is there; and the seen table.
     fn check_records(&mut self) -> Result<(), BadImage> {
         let (lives, queues) = (self.message.lives, self.message.queues);
-        let urls = &mut self.crawl.urls;
-        urls.reserve_seen();
+        self.crawl.urls.reserve_seen();
         for slot in 0..self.message.records {
+            self.relieve_at(slot);
+            let urls = &mut self.crawl.urls;
             if slot.is_multiple_of(TOUCHED_AHEAD) {
                 // Where they will be is looked at before, all at once: none of these looks waits for another.
                 urls.touch_seen(slot..(slot + TOUCHED_AHEAD).min(self.message.records));
@@ -216,8 +235,9 @@ impl Restored {
 
     /// The trees of the queues' orders; their lanes are there already.
     fn make_orders(&mut self) {
-        let Crawl { urls, queues, settings, .. } = &mut self.crawl;
         for slot in 0..self.message.records {
+            self.relieve_at(slot);
+            let Crawl { urls, queues, settings, .. } = &mut self.crawl;
             let id = EntryId(slot);
             if urls.state(id) != State::Pending || !urls.live(id).in_tree {
                 continue;
@@ -268,9 +288,14 @@ impl Restored {
                 crawl.timers.set(moment, Event::Queue(id));
             }
         }
-        for id in (0..crawl.urls.slots()).map(EntryId).filter(|id| waits(crawl.urls.state(*id))) {
-            crawl.timers.set(crawl.urls.more(id).due, Event::Due(id));
+        for slot in 0..self.message.records {
+            self.relieve_at(slot);
+            let (crawl, id) = (&mut self.crawl, EntryId(slot));
+            if waits(crawl.urls.state(id)) {
+                crawl.timers.set(crawl.urls.more(id).due, Event::Due(id));
+            }
         }
+        let crawl = &mut self.crawl;
         for (lease, grant) in crawl.leases.iter() {
             crawl.timers.set(crawl.expiry_of(grant.deadline), Event::Expiry(lease));
         }

@@ -1,7 +1,7 @@
 //! The counts of a crawl as a message.
 
 use prost::Message;
-use trapline_frontier::{Disk, Memory, Recovered, Stats};
+use trapline_frontier::{Disk, Memory, Pressure, Recovered, Stats};
 
 use super::{Span, Unreadable, read_span};
 
@@ -31,6 +31,44 @@ pub(crate) struct StatsMessage {
     memory: Option<MemoryMessage>,
     #[prost(message, optional, tag = "12")]
     disk: Option<DiskMessage>,
+    #[prost(message, optional, tag = "13")]
+    pressure: Option<PressureMessage>,
+}
+
+#[derive(Clone, Copy, PartialEq, Message)]
+struct PressureMessage {
+    #[prost(uint64, tag = "1")]
+    max_memory: u64,
+    #[prost(uint64, tag = "2")]
+    in_memory: u64,
+    #[prost(uint64, tag = "3")]
+    fixed: u64,
+    #[prost(uint64, tag = "4")]
+    paged: u64,
+    #[prost(uint64, tag = "5")]
+    paged_out: u64,
+    #[prost(uint64, tag = "6")]
+    paged_in: u64,
+    #[prost(uint64, tag = "7")]
+    looked_up: u64,
+    #[prost(bool, tag = "8")]
+    is_full: bool,
+}
+
+impl From<Pressure> for PressureMessage {
+    fn from(pressure: Pressure) -> Self {
+        let Pressure { max_memory, in_memory, fixed, paged, paged_out, paged_in, looked_up, is_full } =
+            pressure;
+        Self { max_memory, in_memory, fixed, paged, paged_out, paged_in, looked_up, is_full }
+    }
+}
+
+impl From<PressureMessage> for Pressure {
+    fn from(message: PressureMessage) -> Self {
+        let PressureMessage { max_memory, in_memory, fixed, paged, paged_out, paged_in, looked_up, is_full } =
+            message;
+        Self { max_memory, in_memory, fixed, paged, paged_out, paged_in, looked_up, is_full }
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Message)]
@@ -112,6 +150,7 @@ impl From<&Stats> for StatsMessage {
             recovered,
             memory,
             disk,
+            pressure,
         } = stats;
         Self {
             queues: queues.to_vec(),
@@ -126,6 +165,7 @@ impl From<&Stats> for StatsMessage {
             recovered: recovered.map(RecoveredMessage::from),
             memory: memory.map(MemoryMessage::from),
             disk: disk.map(DiskMessage::from),
+            pressure: pressure.map(PressureMessage::from),
         }
     }
 }
@@ -146,6 +186,7 @@ impl StatsMessage {
             recovered: self.recovered.map(RecoveredMessage::read).transpose()?,
             memory: self.memory.map(MemoryMessage::read),
             disk: self.disk.map(Disk::from),
+            pressure: self.pressure.map(Pressure::from),
         })
     }
 }
@@ -249,12 +290,23 @@ mod tests {
             }),
             memory: Some(Memory { seen: 1, records: 2, pending: 3, rare: 4, texts: 5, queues: 6 }),
             disk: Some(Disk { segments: 1, log_bytes: 2, needed_bytes: 3, snapshot_bytes: 4 }),
+            pressure: Some(Pressure {
+                max_memory: 1,
+                in_memory: 2,
+                fixed: 3,
+                paged: 4,
+                paged_out: 5,
+                paged_in: 6,
+                looked_up: 7,
+                is_full: true,
+            }),
         };
         let zeros = Stats {
             durability: Some(String::new()),
             recovered: Some(Recovered::default()),
             memory: Some(Memory::default()),
             disk: Some(Disk::default()),
+            pressure: Some(Pressure::default()),
             ..Stats::default()
         };
         for stats in [Stats::default(), zeros, full] {
