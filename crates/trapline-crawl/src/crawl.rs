@@ -18,11 +18,12 @@ use crate::candidate::{CandidateChain, Scope, seed_notes};
 use crate::crawl_builder::CrawlBuilder;
 use crate::crawl_end::CrawlEnd;
 use crate::flights::{Flights, Landed};
-use crate::gate::Gate;
 use crate::handle::{CrawlHandle, Haste, Order};
 use crate::options::CrawlOptions;
+use crate::parts::Parts;
 use crate::patience::{GRACE, Halt};
-use crate::ports::{Output, OutputError, Results, Robots, World};
+use crate::ports::{Output, OutputError, Results, World};
+use crate::strategies::{self, Strategy, StrategyError};
 use crate::tally::Tally;
 
 /// At most so many visits are settled in one step.
@@ -42,9 +43,10 @@ pub struct Crawl {
     pub(crate) world: Arc<dyn World>,
     pub(crate) output: Arc<dyn Output>,
     pub(crate) options: CrawlOptions,
-    pub(crate) robots: Option<Arc<dyn Robots>>,
+    pub(crate) parts: Parts,
     pub(crate) scope: Arc<Scope>,
     pub(crate) candidates: Arc<CandidateChain>,
+    pub(crate) strategy: Arc<dyn Strategy>,
     pub(crate) flights: Flights,
     pub(crate) handle: CrawlHandle,
     pub(crate) orders: mpsc::Receiver<Order>,
@@ -54,7 +56,6 @@ pub struct Crawl {
     pub(crate) haste: watch::Receiver<Haste>,
     /// Since when the store is away.
     pub(crate) away: Option<Timestamp>,
-    pub(crate) gate: Arc<Gate>,
     /// Who waits for a pause.
     pub(crate) pausing: Vec<oneshot::Sender<Result<(), String>>>,
     /// Seeds may still come.
@@ -72,6 +73,9 @@ pub enum CrawlError {
     /// The results cannot be kept.
     #[error(transparent)]
     Output(#[from] OutputError),
+    /// The strategy does not do for it.
+    #[error(transparent)]
+    Strategy(#[from] StrategyError),
 }
 
 impl Crawl {
@@ -109,6 +113,10 @@ impl Crawl {
             seed_notes::load(frontier, now, &scope.seeds).await
         })
         .await?;
+        let report = self.patiently("look", async |frontier, now| frontier.report(now).await).await?;
+        if let Err(error) = strategies::check_order(&*self.strategy, report.settings.order) {
+            return Err(Halt::Failed(error.into()));
+        }
         loop {
             self.obey_orders().await?;
             self.settle_what_landed().await?;
@@ -116,6 +124,8 @@ impl Crawl {
             self.renew_leases().await?;
             let claimed = self.claim_and_start().await?;
             if let Some(end) = self.end(&claimed).await? {
+                let words = self.strategy.last_words(&self.tally());
+                self.tally().last_words = words;
                 self.patiently("flush", async |frontier, _| frontier.flush().await).await?;
                 return Ok(end);
             }
@@ -137,7 +147,7 @@ impl Crawl {
         let mut claimed =
             self.patiently("claim", async |frontier, now| frontier.claim(now, want.clone()).await).await?;
         let is_to_pause = self.held.iter().any(|order| matches!(order, Order::Pause(_)));
-        if !claimed.leases.is_empty() && self.gate.is_closed() && !is_to_pause {
+        if !claimed.leases.is_empty() && self.parts.gate.is_closed() && !is_to_pause {
             // A paused crawl gives nothing: somebody else has resumed it.
             self.go_on();
         }
@@ -168,8 +178,20 @@ impl Crawl {
     }
 
     async fn settle(&mut self, landed: Vec<Landed>) -> Result<(), Halt> {
-        let (mut batch, results): (Vec<Settlement>, Vec<Results>) =
-            landed.into_iter().map(|landed| (landed.settlement, landed.results)).unzip();
+        let mut batch = Vec::with_capacity(landed.len());
+        let mut results = Vec::with_capacity(landed.len());
+        let mut sites = Vec::new();
+        for landed in landed {
+            let mut settlement = landed.settlement;
+            if let Some(site) = landed.site {
+                // As it is now: other visits of the site may have changed it since.
+                settlement.notes.push(site.note());
+                // Until the store has it, nobody asks the store for it.
+                sites.push(site);
+            }
+            batch.push(settlement);
+            results.push(landed.results);
+        }
         let Some(notes) = self.tell(&batch, &results).await? else {
             return self.release(batch).await;
         };
@@ -178,6 +200,7 @@ impl Crawl {
         }
         let settled =
             self.patiently("settle", async |frontier, now| frontier.settle(now, batch.clone()).await).await?;
+        drop(sites);
         let mut tally = self.tally();
         for ((settlement, settled), results) in batch.iter().zip(settled).zip(&results) {
             tracing::debug!(

@@ -8,26 +8,19 @@ use tokio::sync::{mpsc, watch};
 use trapline_core::Timestamp;
 use trapline_frontier::Frontier;
 
-use crate::candidate::{CandidateChain, Prospect, Scope};
-use crate::chain::{ChainError, Processor, Processors, Rule, Rules};
+use crate::candidate::Prospect;
+use crate::chain::{Processor, Processors, Rule, Rules};
 use crate::crawl::Crawl;
-use crate::disposition::{self, Disposition};
-use crate::fetch::{self, Visit};
-use crate::flights::{Chains, Flights};
+use crate::disposition::{Disposition, PaceMemory};
+use crate::fetch::Visit;
+use crate::flights::Flights;
 use crate::gate::Gate;
 use crate::handle::{CrawlHandle, Haste, ORDERS_MAX};
 use crate::options::CrawlOptions;
+use crate::parts::{BuildError, Made, Parts};
 use crate::ports::{Fetch, NoOutput, Output, Robots, World};
+use crate::strategies::{MakeStrategy, Memories, StrategyShelf};
 use crate::tally::Tally;
-
-/// What the processors of several chains share.
-pub(crate) struct Common<'c> {
-    pub(crate) options: &'c CrawlOptions,
-    pub(crate) scope: &'c Arc<Scope>,
-    pub(crate) world: &'c Arc<dyn World>,
-    pub(crate) frontier: &'c Frontier,
-    pub(crate) gate: &'c Arc<Gate>,
-}
 
 /// Makes a [`Crawl`]. What is not given is left out: without robots, robots.txt is not asked.
 ///
@@ -112,6 +105,7 @@ pub struct CrawlBuilder {
     rules: Rules<Prospect>,
     fetch_processors: Processors<Visit>,
     disposition_processors: Processors<Disposition>,
+    strategies: StrategyShelf,
     tally: Tally,
 }
 
@@ -126,6 +120,7 @@ impl CrawlBuilder {
             rules: Vec::new(),
             fetch_processors: Vec::new(),
             disposition_processors: Vec::new(),
+            strategies: StrategyShelf::default(),
             tally: Tally::default(),
         }
     }
@@ -176,29 +171,30 @@ impl CrawlBuilder {
         Self { tally, ..self }
     }
 
-    /// Puts everything together.
-    pub fn build(self, fetch: Arc<dyn Fetch>) -> Result<Crawl, ChainError> {
-        let Self { frontier, world, mut options, robots, output, tally, .. } = self;
-        append(
-            &mut options.chains.candidate,
-            &crate::candidate::ORDER,
-            self.rules.iter().map(|rule| rule.name()),
-        );
-        let fetches = self.fetch_processors.iter().map(|processor| processor.name());
-        append(&mut options.chains.fetch, &fetch::ORDER, fetches);
-        let dispositions = self.disposition_processors.iter().map(|processor| processor.name());
-        append(&mut options.chains.disposition, &disposition::ORDER, dispositions);
+    /// A strategy of your own, to be chosen by its name.
+    #[must_use]
+    pub fn strategy(mut self, name: &'static str, make: MakeStrategy) -> Self {
+        self.strategies.add(name, make);
+        self
+    }
 
-        let scope = Arc::new(Scope::new(options.scope, options.scope_rules.clone()));
-        let candidates =
-            Arc::new(CandidateChain::new(&options, Arc::clone(&scope), frontier.clone(), self.rules)?);
-        let gate = Arc::new(Gate::default());
-        let common =
-            Common { options: &options, scope: &scope, world: &world, frontier: &frontier, gate: &gate };
-        let chains = Chains {
-            fetch: fetch::chain(&common, fetch, robots.clone(), self.fetch_processors)?,
-            disposition: disposition::chain(&common, &candidates, self.disposition_processors)?,
+    /// Puts everything together.
+    pub fn build(self, fetch: Arc<dyn Fetch>) -> Result<Crawl, BuildError> {
+        let Self { frontier, world, mut options, robots, output, tally, .. } = self;
+        let parts = Parts {
+            memories: Arc::new(Memories::new(frontier.clone(), Arc::clone(&world))),
+            frontier: frontier.clone(),
+            world: Arc::clone(&world),
+            fetch,
+            robots,
+            gate: Arc::new(Gate::default()),
+            rules: self.rules,
+            fetch_processors: self.fetch_processors,
+            disposition_processors: self.disposition_processors,
+            strategies: self.strategies,
+            pace_memory: PaceMemory::default(),
         };
+        let Made { scope, candidates, strategy, chains } = parts.make(&mut options)?;
         let (sender, orders) = mpsc::channel(ORDERS_MAX);
         let (hasten, haste) = watch::channel(Haste::None);
         let handle = CrawlHandle {
@@ -213,26 +209,19 @@ impl CrawlBuilder {
             world,
             output,
             options,
-            robots,
+            parts,
             scope,
             candidates,
+            strategy,
             handle,
             orders,
             held: VecDeque::new(),
             haste,
             away: None,
-            gate,
             pausing: Vec::new(),
             seeding: true,
             stopping: false,
             begun: Timestamp::ZERO,
         })
-    }
-}
-
-/// A program's own parts come last, unless their places are named.
-fn append(names: &mut Option<Vec<String>>, usual: &[&'static str], own: impl Iterator<Item = &'static str>) {
-    if names.is_none() {
-        *names = Some(usual.iter().copied().chain(own).map(str::to_owned).collect());
     }
 }

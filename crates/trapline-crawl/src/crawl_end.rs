@@ -15,6 +15,8 @@ pub enum CrawlEnd {
     Retired,
     /// The frontier's crawl was finished, by hand or by a limit of its own.
     Finished,
+    /// The strategy has reached its goal; [`Tally::goal`](crate::Tally::goal) says which.
+    Goal,
     /// So many pages are done as were wanted.
     MaxPages,
     /// So many bytes have come.
@@ -27,8 +29,11 @@ pub enum CrawlEnd {
 
 impl Crawl {
     pub(crate) fn limit_reached(&self, now: Timestamp) -> Option<CrawlEnd> {
-        let tally = self.tally();
-        if self.options.max_pages.is_some_and(|most| tally.pages_ever() >= most) {
+        let mut tally = self.tally();
+        if let Some(goal) = self.strategy.goal(&tally) {
+            tally.goal = Some(goal);
+            Some(CrawlEnd::Goal)
+        } else if self.options.max_pages.is_some_and(|most| tally.pages_ever() >= most) {
             Some(CrawlEnd::MaxPages)
         } else if self.options.max_bytes.is_some_and(|most| tally.bytes_ever() >= most) {
             Some(CrawlEnd::MaxBytes)

@@ -18,11 +18,14 @@ use crate::disposition::Disposition;
 use crate::fetch::Visit;
 use crate::line::SkippedLine;
 use crate::ports::{Results, World};
+use crate::strategies::SiteMemory;
 
 /// A visit that has ended: what the frontier is told, and everybody else.
 pub(crate) struct Landed {
     pub(crate) settlement: Settlement,
     pub(crate) results: Results,
+    /// What the strategy remembers of the site, to be kept with the settlement.
+    pub(crate) site: Option<Arc<SiteMemory>>,
 }
 
 /// The two chains of a visit.
@@ -54,6 +57,11 @@ impl Flights {
     pub(crate) fn new(world: Arc<dyn World>, chains: Chains) -> Self {
         let (land, landing) = mpsc::unbounded_channel();
         Self { world, chains: Arc::new(chains), under_way: BTreeMap::new(), landing, land, next: None }
+    }
+
+    /// Visits that begin from now on go through these chains.
+    pub(crate) fn exchange(&mut self, chains: Chains) {
+        self.chains = Arc::new(chains);
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -140,10 +148,7 @@ async fn fly(chains: &Chains, world: &dyn World, lease: Lease, now: Timestamp) -
     let place = Mutex::new("");
     let flight = AssertUnwindSafe(through(chains, world, lease, now, &place)).catch_unwind().await;
     let reason = match flight {
-        Ok(Some(disposition)) => {
-            let (settlement, results) = disposition.into_settlement();
-            return Landed { settlement, results };
-        }
+        Ok(Some(disposition)) => return disposition.into_landed(),
         Ok(None) => "malformed: the URL cannot be read".to_owned(),
         Err(panic) => {
             let place = *place.lock().unwrap_or_else(PoisonError::into_inner);
@@ -160,7 +165,7 @@ async fn fly(chains: &Chains, world: &dyn World, lease: Lease, now: Timestamp) -
         depth: request.depth,
     };
     let results = Results { page: None, skipped: vec![skipped] };
-    Landed { settlement: Settlement::new(id, Outcome::Dead { reason }), results }
+    Landed { settlement: Settlement::new(id, Outcome::Dead { reason }), results, site: None }
 }
 
 /// Through both chains.

@@ -8,6 +8,8 @@ use trapline_frontier::Admission;
 
 use crate::candidate::Prospect;
 use crate::line::SkippedLine;
+use crate::options::CrawlOptions;
+use crate::ports::{Fetch, Robots};
 use crate::tally::Tally;
 
 /// What became of seeds, one answer each: the frontier's, or the line that says why it was not asked.
@@ -24,8 +26,27 @@ pub(crate) enum Order {
     SeedsEnd,
     /// Fetch nothing until resumed, and say when nothing is in flight any more.
     Pause(oneshot::Sender<Result<(), String>>),
+    /// Go on with other options.
+    Reload(Box<Reload>, oneshot::Sender<Result<(), String>>),
     /// Fetch again.
     Resume(oneshot::Sender<Result<(), String>>),
+}
+
+/// What a crawl goes on with, instead of what it began with.
+pub struct Reload {
+    /// Its policies.
+    pub options: CrawlOptions,
+    /// Who gets pages; None leaves it as it is.
+    pub fetch: Option<Arc<dyn Fetch>>,
+    /// Who knows robots.txt, if anybody; None leaves it as it is.
+    pub robots: Option<Option<Arc<dyn Robots>>>,
+}
+
+impl Reload {
+    /// Other policies, and all else as it is.
+    pub fn options(options: CrawlOptions) -> Self {
+        Self { options, fetch: None, robots: None }
+    }
 }
 
 /// How soon a crawl is to stop. Heard at any time, whatever else waits to be obeyed.
@@ -73,6 +94,14 @@ impl CrawlHandle {
     pub async fn resume(&self) -> Option<Result<(), String>> {
         let (answer, answered) = oneshot::channel();
         self.orders.send(Order::Resume(answer)).await.ok()?;
+        answered.await.ok()
+    }
+
+    /// Goes on with other options: other policies, another strategy. What is in flight ends by the old ones. If the new ones do not do,
+    /// says why, and all stays as it was. None if the crawl has ended before.
+    pub async fn reload(&self, reload: Reload) -> Option<Result<(), String>> {
+        let (answer, answered) = oneshot::channel();
+        self.orders.send(Order::Reload(Box::new(reload), answer)).await.ok()?;
         answered.await.ok()
     }
 

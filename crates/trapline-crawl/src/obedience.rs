@@ -1,16 +1,19 @@
 //! What the loop does when it is told something: seeds, pauses, the end.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
-use trapline_core::Candidate;
+use trapline_core::{Candidate, Request, parse_url};
 use trapline_frontier::{Admission, CrawlChange, Outcome, Refusal, Settlement};
 
 use crate::candidate::{Prospect, seed_notes};
 use crate::crawl::Crawl;
-use crate::handle::Order;
+use crate::handle::{Order, Reload};
 use crate::line::SkippedLine;
+use crate::parts::Made;
 use crate::patience::Halt;
 use crate::ports::Results;
+use crate::strategies::{self, Memory, Seeding, Wish};
 
 impl Crawl {
     pub(crate) async fn obey_orders(&mut self) -> Result<(), Halt> {
@@ -32,13 +35,17 @@ impl Crawl {
                 let _ = answer.send(admissions);
             }
             Order::SeedsEnd => self.seeding = false,
+            Order::Reload(reload, answer) => {
+                let exchanged = self.exchange(*reload).await?;
+                let _ = answer.send(exchanged);
+            }
             Order::Pause(answer) => {
                 // Those who have a lease, but have not asked yet, give it back.
-                self.gate.close();
+                self.parts.gate.close();
                 match self.steer("pause", CrawlChange::Pause).await? {
                     Ok(()) => self.pausing.push(answer),
                     Err(why) => {
-                        self.gate.open();
+                        self.parts.gate.open();
                         let _ = answer.send(Err(why));
                     }
                 }
@@ -72,7 +79,7 @@ impl Crawl {
         if aborted.is_empty() {
             return Ok(());
         }
-        let (options, robots) = (self.options.clone(), self.robots.clone());
+        let (options, robots) = (self.options.clone(), self.parts.robots.clone());
         self.patiently("give back", async |frontier, now| {
             let mut batch = Vec::with_capacity(aborted.len());
             for (id, key, request) in &aborted {
@@ -100,7 +107,7 @@ impl Crawl {
 
     /// The crawl is not paused, or no longer. Who waits for a pause waits in vain.
     pub(crate) fn go_on(&mut self) {
-        self.gate.open();
+        self.parts.gate.open();
         for answer in self.pausing.drain(..) {
             let _ = answer.send(Err("the crawl was resumed before all had landed".to_owned()));
         }
@@ -119,9 +126,13 @@ impl Crawl {
     async fn admit(&mut self, seeds: Vec<Prospect>) -> Result<Vec<Result<Admission, SkippedLine>>, Halt> {
         let mut considered: Vec<Result<Candidate, SkippedLine>> = Vec::with_capacity(seeds.len());
         let mut places = Vec::new();
+        let mut beside = Vec::new();
         for seed in seeds {
             let url = seed.url.clone();
-            let candidate = self.consider_seed(seed);
+            let mut candidate = self.consider_seed(seed);
+            if let Ok(taken) = candidate {
+                candidate = self.ask_strategy(taken, &mut beside).await?;
+            }
             if candidate.is_ok() {
                 places.extend(self.scope.seeds.add(&url));
             }
@@ -133,7 +144,14 @@ impl Crawl {
                 .await?;
         }
         let batch: Vec<_> =
-            considered.iter().filter_map(|candidate| candidate.as_ref().ok().cloned()).collect();
+            considered
+                .iter()
+                .filter_map(|candidate| candidate.as_ref().ok().cloned())
+                // In scope as soon as the seeds are.
+                .chain(beside.into_iter().filter_map(|(request, wish)| {
+                    strategies::consider(&self.candidates, &request, &wish).ok()
+                }))
+                .collect();
         let mut admitted = self
             .patiently("admit", async |frontier, now| frontier.admit_candidates(now, &batch).await)
             .await?
@@ -158,6 +176,71 @@ impl Crawl {
         tally.seeds += answers.iter().filter(|answer| matches!(answer, Ok(Admission::Added))).count() as u64;
         drop(tally);
         Ok(answers)
+    }
+
+    /// What the strategy makes of a seed; requests that it wants beside it are added to `beside`.
+    async fn ask_strategy(
+        &mut self,
+        seed: Candidate,
+        beside: &mut Vec<(Request, Wish)>,
+    ) -> Result<Result<Candidate, SkippedLine>, Halt> {
+        let strategy = Arc::clone(&self.strategy);
+        let mut memory = Memory::default();
+        let mut site = None;
+        if strategy.remembers() {
+            let memories = Arc::clone(&self.parts.memories);
+            let host = parse_url(&seed.request.url, None).ok();
+            let host = host.as_ref().and_then(|url| url.host_str()).unwrap_or_default();
+            let remembered = self
+                .hearing(memories.of(strategy.name(), strategies::site_of(host)), Some("remember"))
+                .await??;
+            memory = remembered.lock().clone();
+            site = Some(remembered);
+        }
+        let before = memory.clone();
+        let Seeding { wish, requests } = strategy.seed(&seed.request, &mut memory);
+        if let Some(site) = site.filter(|_| memory != before) {
+            *site.lock() = memory;
+            let note = CrawlChange::Note(site.note());
+            self.patiently("note what is remembered", async |frontier, now| {
+                frontier.steer_crawl(now, note.clone()).await
+            })
+            .await?;
+        }
+        beside.extend(requests);
+        Ok(strategies::wished(seed, &wish))
+    }
+
+    /// Goes on with other options, and with others who fetch and know robots.txt, if there are.
+    async fn exchange(&mut self, reload: Reload) -> Result<Result<(), String>, Halt> {
+        let Reload { mut options, fetch, robots } = reload;
+        let before = (self.parts.fetch.clone(), self.parts.robots.clone());
+        if let Some(fetch) = fetch {
+            self.parts.fetch = fetch;
+        }
+        if let Some(robots) = robots {
+            self.parts.robots = robots;
+        }
+        let report = self.patiently("look", async |frontier, now| frontier.report(now).await).await?;
+        let made = self.parts.make(&mut options).and_then(|made| {
+            strategies::check_order(&*made.strategy, report.settings.order)?;
+            Ok(made)
+        });
+        let Made { scope, candidates, strategy, chains } = match made {
+            Ok(made) => made,
+            Err(error) => {
+                (self.parts.fetch, self.parts.robots) = before;
+                return Ok(Err(error.to_string()));
+            }
+        };
+        self.patiently("read the seeds", async |frontier, now| {
+            seed_notes::load(frontier, now, &scope.seeds).await
+        })
+        .await?;
+        self.handle.set_concurrency(options.concurrency);
+        self.flights.exchange(chains);
+        (self.scope, self.candidates, self.strategy, self.options) = (scope, candidates, strategy, options);
+        Ok(Ok(()))
     }
 
     /// A rule that panics costs the seed, not the crawl.

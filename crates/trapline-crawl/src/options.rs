@@ -8,6 +8,7 @@ use trapline_frontier::Frontier;
 use crate::candidate::{LimitOptions, Patterns, QueueOptions, ScopeKind, ScopeRule, TrapOptions};
 use crate::disposition::{PaceOptions, RetryOptions};
 use crate::ports::Robots;
+use crate::strategies::StrategyChoice;
 
 /// What can be chosen for a crawl.
 #[derive(Clone, Debug)]
@@ -46,6 +47,8 @@ pub struct CrawlOptions {
     pub conditional: bool,
     /// Logs what the candidate chain decides of each URL, with the rule that decided. Defaults to false.
     pub log_decisions: bool,
+    /// What the crawl wants: by which strategy it decides. Defaults to the basic one.
+    pub strategy: StrategyChoice,
     /// Which processors the chains have, and in which order.
     pub chains: ChainNames,
     /// How many fetches may go on at once. Defaults to 200.
@@ -83,6 +86,7 @@ impl Default for CrawlOptions {
             redirected_seeds: true,
             conditional: true,
             log_decisions: false,
+            strategy: StrategyChoice::default(),
             chains: ChainNames::default(),
             concurrency: 200,
             lease: Duration::from_secs(60),

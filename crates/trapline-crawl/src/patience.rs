@@ -125,7 +125,7 @@ impl Crawl {
     /// Keeps an order for when the store can be asked. No request begins after one to pause, whatever the store says.
     fn hold(&mut self, order: Order) {
         if matches!(order, Order::Pause(_)) {
-            self.gate.close();
+            self.parts.gate.close();
         }
         self.held.push_back(order);
     }

@@ -64,6 +64,8 @@ pub struct RobotsWord {
     pub unreachable_until: Option<Timestamp>,
     /// Why it could not be had, for people.
     pub trouble: Option<String>,
+    /// The same in a word: `dns_no_such_name`.
+    pub error: Option<&'static str>,
     /// It could not be had because we refuse to ask such a server; that will not change.
     pub refused: bool,
     /// When the server was asked.

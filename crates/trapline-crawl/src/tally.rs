@@ -57,6 +57,10 @@ pub struct Tally {
     pub skipped: BTreeMap<String, u64>,
     /// Hosts that were asked. What does not fit is under the empty name.
     pub hosts: BTreeMap<String, HostTally>,
+    /// The goal that the strategy has reached.
+    pub goal: Option<String>,
+    /// What the strategy had to say at the end.
+    pub last_words: Option<String>,
     /// What keeps the crawl from going on at present.
     pub trouble: Option<Trouble>,
 }

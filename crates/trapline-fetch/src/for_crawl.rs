@@ -104,10 +104,11 @@ impl Robots for RobotsCache {
 fn word(file: &RobotsFile, url: &Url) -> RobotsWord {
     let decision = file.rules.check(url);
     let unreachable = file.standing == RobotsStanding::Unreachable;
-    let (trouble, refused) = file.trouble.clone().unzip();
+    let trouble = file.trouble.as_ref();
     RobotsWord {
-        trouble,
-        refused: refused.unwrap_or(false),
+        trouble: trouble.map(|trouble| trouble.message.clone()),
+        error: trouble.and_then(|trouble| trouble.error),
+        refused: trouble.is_some_and(|trouble| trouble.refused),
         allowed: decision.allowed,
         line: decision.line.map(|line| format!("line {}: {line}", line.number)),
         crawl_delay: file.rules.crawl_delay(),

@@ -87,10 +87,21 @@ pub struct RobotsFile {
     pub until: Timestamp,
     /// How often in a row it could not be had.
     pub failures: u32,
-    /// Why it could not be had, if this process has asked: what happened, and whether we refused it ourselves.
-    pub trouble: Option<(String, bool)>,
+    /// Why it could not be had, if this process has asked.
+    pub trouble: Option<RobotsTrouble>,
     /// Addresses of sitemaps, once somebody has asked.
     sitemaps: OnceLock<Arc<[Url]>>,
+}
+
+/// Why a robots.txt could not be had.
+#[derive(Clone, Debug)]
+pub struct RobotsTrouble {
+    /// What happened, for people.
+    pub message: String,
+    /// The same in a word, if there was no response.
+    pub error: Option<&'static str>,
+    /// We refused to ask; that will not change.
+    pub refused: bool,
 }
 
 impl RobotsFile {
@@ -295,15 +306,16 @@ impl Inner {
 }
 
 /// Why a robots.txt could not be had.
-fn trouble_of(fetched: &Fetched) -> (String, bool) {
-    match (&fetched.error, fetched.status) {
+fn trouble_of(fetched: &Fetched) -> RobotsTrouble {
+    let (message, refused) = match (&fetched.error, fetched.status) {
         // Where a redirect leads says nothing about the host itself.
         (Some(error), _) => (error.to_string(), error.is_refusal() && fetched.hops == 0),
         (None, Some(status)) if fetched.truncated.is_none() && fetched.decode_fault.is_none() => {
             (format!("the server answers {status}"), false)
         }
         _ => ("it did not come whole".to_owned(), false),
-    }
+    };
+    RobotsTrouble { message, refused, error: fetched.error.as_ref().map(|error| error.kind().as_str()) }
 }
 
 impl Memory {

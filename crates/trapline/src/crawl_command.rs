@@ -109,6 +109,13 @@ pub(crate) struct CrawlArgs {
     /// Do not fetch what matches. Can be given several times.
     #[arg(long, value_name = "REGEX")]
     exclude: Vec<String>,
+    /// What is wanted first, how much of it, and what again: basic, breadth_first, depth_first, fifo, lifo, score, discovery or revisit
+    /// [default: basic].
+    #[arg(long, value_name = "NAME")]
+    strategy: Option<String>,
+    /// What the strategy is told, such as pages=50 for discovery. Can be given several times.
+    #[arg(long, value_name = "NAME=VALUE")]
+    strategy_arg: Vec<String>,
     /// How long a host is left alone after a fetch [default: 1s].
     #[arg(long, value_name = "DURATION")]
     delay: Option<String>,
@@ -163,6 +170,8 @@ impl CrawlArgs {
             .text("--max-bytes", "crawl.max_bytes", self.max_bytes.as_ref())
             .texts("--include", "scope.include", &self.include)
             .texts("--exclude", "scope.exclude", &self.exclude)
+            .text("--strategy", "strategy.name", self.strategy.as_ref())
+            .texts("--strategy-arg", "strategy.args", &self.strategy_arg)
             .text("--delay", "pace.delay", self.delay.as_ref())
             .text("--concurrency", "crawl.concurrency", self.concurrency.as_ref())
             .text("--per-host", "pace.per_host", self.per_host.as_ref())

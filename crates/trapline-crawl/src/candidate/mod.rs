@@ -58,6 +58,8 @@ pub enum Origin {
     Sitemap,
     /// A sitemap names it.
     SitemapEntry,
+    /// A strategy has thought of it.
+    Strategy,
 }
 
 /// A URL that somebody found, on its way through the candidate chain.

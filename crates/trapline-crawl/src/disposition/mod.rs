@@ -15,16 +15,19 @@ use trapline_core::{Candidate, Timestamp};
 use trapline_frontier::{NoteWrite, Outcome, Settlement};
 
 pub use outcome::RetryOptions;
+pub(crate) use pace::PaceMemory;
 pub use pace::PaceOptions;
 
 use crate::candidate::CandidateChain;
 use crate::chain::{ChainError, Processor, Processors, in_order};
-use crate::crawl_builder::Common;
 use crate::fetch::Visit;
+use crate::flights::Landed;
+use crate::parts::Common;
 use crate::ports::Results;
+use crate::strategies::SiteMemory;
 
 /// The processors of the disposition chain, as they follow one another unless a configuration says otherwise.
-pub const ORDER: [&str; 5] = ["outcome", "links", "sitemaps", "pace", "output"];
+pub const ORDER: [&str; 6] = ["outcome", "links", "sitemaps", "strategy", "pace", "output"];
 
 /// A visit that is about to be settled.
 pub struct Disposition {
@@ -42,6 +45,8 @@ pub struct Disposition {
     pub notes: Vec<NoteWrite>,
     /// What is told of it.
     pub results: Results,
+    /// What the strategy remembers of its site, if it does.
+    pub(crate) site: Option<Arc<SiteMemory>>,
 }
 
 impl Disposition {
@@ -55,11 +60,12 @@ impl Disposition {
             links: Vec::new(),
             notes: Vec::new(),
             results: Results::default(),
+            site: None,
         }
     }
 
     /// All of it as one step for the frontier, and what is told of it.
-    pub(crate) fn into_settlement(self) -> (Settlement, Results) {
+    pub(crate) fn into_landed(self) -> Landed {
         let settlement = Settlement {
             lease: self.visit.lease.id,
             outcome: self.outcome,
@@ -67,7 +73,7 @@ impl Disposition {
             links: self.links,
             notes: self.notes,
         };
-        (settlement, self.results)
+        Landed { settlement, results: self.results, site: self.site }
     }
 }
 
@@ -78,12 +84,13 @@ pub(crate) fn chain(
     own: Processors<Disposition>,
 ) -> Result<Processors<Disposition>, ChainError> {
     let options = crawl.options;
-    let (world, frontier) = (Arc::clone(crawl.world), crawl.frontier.clone());
+    let (world, frontier) = (Arc::clone(&crawl.parts.world), crawl.parts.frontier.clone());
     let mut parts: Processors<Disposition> = vec![
         Arc::new(outcome::Decide(options.retry.clone())),
         Arc::new(links::Links::new(options, crawl.scope, candidates)),
         Arc::new(sitemaps::Sitemaps::new(options, crawl.scope, candidates)),
-        Arc::new(pace::Politeness::new(options.pace.clone(), world, frontier)),
+        Arc::new(crawl.decide(candidates)),
+        Arc::new(pace::Politeness::new(options.pace.clone(), world, frontier, &crawl.parts.pace_memory)),
         Arc::new(output::Tell),
     ];
     parts.extend(own);

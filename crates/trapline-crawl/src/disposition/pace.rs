@@ -85,8 +85,12 @@ pub(super) struct Politeness {
     options: PaceOptions,
     world: Arc<dyn World>,
     frontier: Frontier,
-    queues: Mutex<Queues>,
+    memory: PaceMemory,
 }
+
+/// What is remembered of queues, also when the pace becomes another.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PaceMemory(Arc<Mutex<Queues>>);
 
 /// What is remembered of queues, in two halves: when the first is full, it becomes the second, and what was there is forgotten.
 #[derive(Debug, Default)]
@@ -144,8 +148,13 @@ impl Latency {
 }
 
 impl Politeness {
-    pub(super) fn new(options: PaceOptions, world: Arc<dyn World>, frontier: Frontier) -> Self {
-        Self { options, world, frontier, queues: Mutex::default() }
+    pub(super) fn new(
+        options: PaceOptions,
+        world: Arc<dyn World>,
+        frontier: Frontier,
+        memory: &PaceMemory,
+    ) -> Self {
+        Self { options, world, frontier, memory: memory.clone() }
     }
 
     /// What the host, its answer and its robots.txt ask for; zero if nothing.
@@ -211,7 +220,7 @@ impl Politeness {
     }
 
     fn remember<T>(&self, disposition: &Disposition, change: impl FnOnce(&mut QueueMemory) -> T) -> T {
-        let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut queues = self.memory.0.lock().unwrap_or_else(PoisonError::into_inner);
         let fresh =
             QueueMemory { tokens: 1.0, at: disposition.ended, overloads: 0, latency: Latency::default() };
         change(queues.of(&disposition.visit.lease.key, fresh))

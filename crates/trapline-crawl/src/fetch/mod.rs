@@ -19,12 +19,12 @@ use url::Url;
 
 use crate::candidate::without_fragment;
 use crate::chain::{ChainError, Processor, Processors, in_order};
-use crate::crawl_builder::Common;
-use crate::ports::{Fetch, Robots, RobotsWord};
+use crate::parts::Common;
+use crate::ports::RobotsWord;
 use crate::response::{Response, WebRequest};
 
 /// The processors of the fetch chain, as they follow one another unless a configuration says otherwise.
-pub const ORDER: [&str; 5] = ["scope", "robots", "conditional", "fetch", "extract"];
+pub const ORDER: [&str; 6] = ["scope", "strategy", "robots", "conditional", "fetch", "extract"];
 
 /// A page that is being fetched.
 #[derive(Debug)]
@@ -138,20 +138,17 @@ impl Visit {
 pub(crate) const SITEMAP_HOP: char = 'P';
 
 /// The processors that the options ask for, with a program's own to choose from too.
-pub(crate) fn chain(
-    crawl: &Common<'_>,
-    fetch: Arc<dyn Fetch>,
-    robots: Option<Arc<dyn Robots>>,
-    own: Processors<Visit>,
-) -> Result<Processors<Visit>, ChainError> {
+pub(crate) fn chain(crawl: &Common<'_>, own: Processors<Visit>) -> Result<Processors<Visit>, ChainError> {
     let options = crawl.options;
     let is_wait = |delay: &Duration| !delay.is_zero();
     let of_hosts = options.queue.hosts.iter().filter_map(|host| host.delay.as_ref());
     let pause = [&options.pace.delay, &options.pace.min].into_iter().chain(of_hosts).any(is_wait);
     let crawl_delay = options.pace.crawl_delay;
-    let (world, gate) = (Arc::clone(crawl.world), Arc::clone(crawl.gate));
+    let (world, gate) = (Arc::clone(&crawl.parts.world), Arc::clone(&crawl.parts.gate));
+    let (fetch, robots) = (Arc::clone(&crawl.parts.fetch), crawl.parts.robots.clone());
     let mut parts: Processors<Visit> = vec![
-        Arc::new(scope::Recheck::new(Arc::clone(crawl.scope), crawl.frontier.clone())),
+        Arc::new(scope::Recheck::new(Arc::clone(crawl.scope), crawl.parts.frontier.clone())),
+        Arc::new(crawl.ask()),
         Arc::new(robots::Obey { robots, world, gate: Arc::clone(&gate), pause, crawl_delay }),
         Arc::new(conditional::Conditional { on: options.conditional }),
         Arc::new(get::Get { fetch, gate }),

@@ -14,4 +14,5 @@ mod resuming;
 mod robots;
 mod sitemaps;
 mod sites;
+mod strategies;
 mod streams;

@@ -119,6 +119,8 @@ pub(crate) struct Sites {
     pub(crate) world: VirtualWorld,
     pub(crate) options: CrawlOptions,
     pub(crate) store: Arc<dyn Store>,
+    /// What the frontier is told when the crawl is made, beside the delay.
+    pub(crate) settings: Settings,
     replies: Arc<Mutex<BTreeMap<String, VecDeque<Reply>>>>,
     robots: Arc<Mutex<BTreeMap<String, RobotsOf>>>,
     seen: Arc<Mutex<Vec<Seen>>>,
@@ -132,6 +134,7 @@ impl Sites {
             world: VirtualWorld::new(BEGIN, 1),
             options: CrawlOptions { sitemaps: false, ..CrawlOptions::default() },
             store: Arc::new(MemoryStore::new()),
+            settings: Settings::default(),
             replies: Arc::default(),
             robots: Arc::default(),
             seen: Arc::default(),
@@ -162,7 +165,7 @@ impl Sites {
     }
 
     pub(crate) async fn frontier(&self) -> Frontier {
-        let settings = Settings { delay: self.options.pace.delay, ..Settings::default() };
+        let settings = Settings { delay: self.options.pace.delay, ..self.settings.clone() };
         let builder = Frontier::builder("test").key(IdentityKey::from_seed(1)).settings(settings);
         builder.open_shared(Arc::clone(&self.store), self.world.now()).await.unwrap()
     }
@@ -177,6 +180,19 @@ impl Sites {
     /// Crawls from some seeds, to the end.
     pub(crate) fn crawl(&self, seeds: &[&str]) -> CrawlEnd {
         self.crawl_while(seeds, async |_, _| ())
+    }
+
+    /// Begins a crawl that cannot be, and answers why.
+    pub(crate) fn crawl_that_cannot(&self, seeds: &[&str]) -> String {
+        let seeds: Vec<_> = seeds.iter().map(|seed| Prospect::seed(seed).expect("a URL")).collect();
+        self.world.run(async {
+            let crawl = self.builder().await.build(Arc::new(self.clone())).expect("chains that exist");
+            let handle = crawl.handle();
+            self.world.spawn(Box::pin(async move {
+                handle.seed(seeds).await;
+            }));
+            crawl.run().await.expect_err("a crawl that cannot be").to_string()
+        })
     }
 
     /// Crawls from some seeds, while somebody does something.

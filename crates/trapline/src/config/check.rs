@@ -3,6 +3,9 @@
 use std::fmt::Display;
 use std::time::Duration;
 
+use trapline_crawl::StrategyError;
+use trapline_crawl::strategies::StrategyShelf;
+
 use super::layers::Loaded;
 use super::reading::{Mistake, Source};
 use super::value::Value;
@@ -36,6 +39,7 @@ pub(super) fn check(loaded: &Loaded, known: &[String]) -> Vec<Mistake> {
     for error in config.chain_names().mistakes() {
         found.wrong(&format!("chains.{}", error.chain()), error);
     }
+    found.strategy();
     if found.mistakes.is_empty() && known.is_empty() {
         found.fetching();
     }
@@ -64,6 +68,23 @@ impl Found<'_> {
     fn some(&mut self, option: &str, holds: bool, otherwise: &str) {
         if !holds {
             self.wrong(option, otherwise);
+        }
+    }
+
+    /// Whether the strategy does, and the order for it.
+    fn strategy(&mut self) {
+        let config = &self.loaded.config;
+        match StrategyShelf::default().make(&config.strategy.choice()) {
+            Err(error @ StrategyError::Argument { .. }) => self.wrong("strategy.args", error),
+            Err(error) => self.wrong("strategy.name", error),
+            Ok(strategy) => {
+                let chosen = *self.loaded.source("queue.order") != Source::Default;
+                let wanted = strategy.order().filter(|order| chosen && *order != config.queue.order);
+                if let Some(wanted) = wanted {
+                    let message = format!("the strategy `{}` needs {}", strategy.name(), wanted.write());
+                    self.wrong("queue.order", message);
+                }
+            }
         }
     }
 

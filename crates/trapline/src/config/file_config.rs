@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use trapline_frontier::Settings;
+use trapline_crawl::strategies::StrategyShelf;
+use trapline_frontier::{Order, Settings};
 
 use super::options::{Options, keys};
 use super::sections::{
     Chains, Connect, Cookies, Crawl, Dns, Fetch, Limits, Lists, Log, Output, Pace, Queue, Retry, Robots,
-    Scope, Sitemaps, Traps,
+    Scope, Sitemaps, Strategy, Traps,
 };
 
 /// The sections, in the order in which people are told of them.
@@ -47,6 +48,7 @@ sections! {
     crawl: Crawl,
     scope: Scope,
     traps: Traps,
+    strategy: Strategy,
     pace: Pace,
     retry: Retry,
     queue: Queue,
@@ -69,6 +71,12 @@ impl FileConfig {
         Self::SECTIONS.iter().filter(has).copied().collect()
     }
 
+    /// In which order URLs of one class are served: as the strategy wants it, if that matters to it.
+    pub(crate) fn order(&self) -> Order {
+        let strategy = StrategyShelf::default().make(&self.strategy.choice()).ok();
+        strategy.and_then(|strategy| strategy.order()).unwrap_or(self.queue.order)
+    }
+
     /// What the frontier is told of the crawl.
     pub(crate) fn settings(&self) -> Settings {
         let (crawl, pace, queue) = (&self.crawl, &self.pace, &self.queue);
@@ -76,7 +84,7 @@ impl FileConfig {
             lease: crawl.lease,
             delay: pace.delay,
             concurrency: pace.per_host,
-            order: queue.order,
+            order: self.order(),
             pace: pace.counted_from,
             hold_queues: queue.hold,
             balance_replenish: queue.balance,

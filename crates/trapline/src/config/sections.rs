@@ -7,6 +7,7 @@ pub(crate) mod log;
 pub(crate) mod pace;
 pub(crate) mod robots;
 pub(crate) mod scope;
+pub(crate) mod strategy;
 
 pub(crate) use crawl::{Chains, Crawl, Output};
 pub(crate) use fetch::{Connect, Cookies, Dns, Fetch, Limits};
@@ -15,3 +16,4 @@ pub(crate) use log::{Log, LogFormat};
 pub(crate) use pace::{Pace, Queue, Retry};
 pub(crate) use robots::{Robots, Sitemaps};
 pub(crate) use scope::{Scope, ScopeKind, Traps};
+pub(crate) use strategy::Strategy;

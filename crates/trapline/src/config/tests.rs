@@ -437,7 +437,7 @@ fn mistakes_of_the_environment_and_of_flags_are_told_with_their_names() {
             "TRAPLINE__PACE__DELY: there is no option `dely` in [pace]; did you mean `delay`?",
             "TRAPLINE__SCOPE__INCLUDE: scope.include: `[1` cannot be read: unclosed array, expected `]`",
             "--concurrency: crawl.concurrency: `many` does not fit: write a whole number from 0 to 4294967295, without quotes",
-            "--set nonsense: there is no section [nonsense]; there is crawl, scope, traps, pace, retry, queue, robots, sitemaps, fetch, limits, connect, dns, cookies, chains, output, log, host, credentials",
+            "--set nonsense: there is no section [nonsense]; there is crawl, scope, traps, strategy, pace, retry, queue, robots, sitemaps, fetch, limits, connect, dns, cookies, chains, output, log, host, credentials",
             "--set pace.dely: there is no option `dely` in [pace]; did you mean `delay`?",
         ]
     );

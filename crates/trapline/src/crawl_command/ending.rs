@@ -17,13 +17,15 @@ const SUM_TIMEOUT: Duration = Duration::from_millis(500);
 const AGAIN: &str = "run the same command again to go on";
 
 /// How a crawl ended.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Ending {
     pub(super) end: CrawlEnd,
     /// What waits, if it ended because nothing else is left.
     pub(super) held: Held,
     /// Nothing is kept of the crawl: it cannot go on.
     pub(super) in_memory: bool,
+    /// What the strategy says: which goal it has reached, and its last words.
+    pub(super) strategy: [Option<String>; 2],
 }
 
 impl Ending {
@@ -40,7 +42,8 @@ impl Ending {
             CrawlEnd::Retired => Held::count(frontier).await?,
             _ => Held::default(),
         };
-        Ok((Self { end, held, in_memory }, stats))
+        let strategy = handle.look(|tally| [tally.goal.clone(), tally.last_words.clone()]);
+        Ok((Self { end, held, in_memory, strategy }, stats))
     }
 
     /// Its name in reports. Stays as it is.
@@ -50,6 +53,7 @@ impl Ending {
             CrawlEnd::Retired if self.held.by_budget() => "budgets",
             CrawlEnd::Retired => "retired",
             CrawlEnd::Finished => "finished",
+            CrawlEnd::Goal => "goal",
             CrawlEnd::MaxPages => "max_pages",
             CrawlEnd::MaxBytes => "max_bytes",
             CrawlEnd::MaxTime => "max_time",
@@ -59,10 +63,21 @@ impl Ending {
 
     /// For people: what happened, and how it goes on.
     pub(super) fn sentence(&self) -> String {
+        let words = self.strategy[1]
+            .as_ref()
+            .map_or_else(String::new, |words| format!(" (the strategy says: {words})"));
+        format!("{}{words}", self.what_happened())
+    }
+
+    fn what_happened(&self) -> String {
         let (reason, remedy) = (self.held.reason(), self.held.remedy());
         let (what, how) = match self.end {
             CrawlEnd::Exhausted => return "all is done".to_owned(),
             CrawlEnd::Finished => return "the crawl was finished".to_owned(),
+            CrawlEnd::Goal => {
+                let goal = self.strategy[0].as_deref().unwrap_or_default();
+                return format!("the strategy has reached its goal: {goal}");
+            }
             CrawlEnd::Retired => (&*reason, &*remedy),
             CrawlEnd::MaxPages => ("so many pages are done as were wanted", "a higher --max-pages goes on"),
             CrawlEnd::MaxBytes => ("so much has come as was wanted", "a higher --max-bytes goes on"),
@@ -77,10 +92,12 @@ impl Ending {
     /// the same store, or earlier runs that nobody wrote down, may have been good.
     pub(super) fn code(&self, (pages, good): (u64, u64), fetched_by_all: u64) -> ExitCode {
         match self.end {
-            CrawlEnd::Exhausted | CrawlEnd::Finished if good == 0 && fetched_by_all <= pages => {
+            CrawlEnd::Exhausted | CrawlEnd::Finished | CrawlEnd::Goal
+                if good == 0 && fetched_by_all <= pages =>
+            {
                 ExitCode::from(NOTHING)
             }
-            CrawlEnd::Exhausted | CrawlEnd::Finished => ExitCode::SUCCESS,
+            CrawlEnd::Exhausted | CrawlEnd::Finished | CrawlEnd::Goal => ExitCode::SUCCESS,
             CrawlEnd::Retired | CrawlEnd::MaxPages | CrawlEnd::MaxBytes | CrawlEnd::MaxTime => {
                 ExitCode::from(LIMIT)
             }
@@ -110,7 +127,8 @@ mod tests {
     #[test]
     fn only_a_crawl_that_is_kept_is_said_to_go_on() {
         let said = |end, in_memory| {
-            Ending { end, held: Held { budgets: 2, ..Held::default() }, in_memory }.sentence()
+            Ending { end, held: Held { budgets: 2, ..Held::default() }, in_memory, strategy: [None, None] }
+                .sentence()
         };
         for end in
             [CrawlEnd::Retired, CrawlEnd::MaxPages, CrawlEnd::MaxBytes, CrawlEnd::MaxTime, CrawlEnd::Stopped]

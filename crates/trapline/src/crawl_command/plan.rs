@@ -66,6 +66,7 @@ pub(super) fn crawl_options(config: &FileConfig) -> Result<CrawlOptions, String>
         sitemaps_elsewhere_max: sitemaps.elsewhere_max,
         redirected_seeds: crawl.redirected_seeds,
         log_decisions: scope.log_decisions,
+        strategy: config.strategy.choice(),
         chains: config.chain_names(),
         concurrency: crawl.concurrency as usize,
         lease: crawl.lease,

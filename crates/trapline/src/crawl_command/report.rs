@@ -279,8 +279,15 @@ mod tests {
         assert_eq!(report.mimes.values().sum::<u64>(), report.pages);
         let (name, host) = report.largest_hosts().next().unwrap();
         assert_eq!((name.as_str(), host.pages), ("large.test", 300));
-        let text =
-            report.text(&Ending { end: CrawlEnd::Exhausted, held: Held::default(), in_memory: false }, None);
+        let text = report.text(
+            &Ending {
+                end: CrawlEnd::Exhausted,
+                held: Held::default(),
+                in_memory: false,
+                strategy: [None, None],
+            },
+            None,
+        );
         assert!(text.contains("Pages: 300,300 of more than 100,000 hosts, "), "{text}");
     }
 }
