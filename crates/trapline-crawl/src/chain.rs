@@ -109,6 +109,7 @@ fn misplaced(names: &[String]) -> Vec<ChainError> {
     let place = |name: &str| place(names, &fetch::ORDER, name);
     let pairs = [
         ("scope", "fetch", "what does not belong to the crawl would be fetched"),
+        ("strategy", "fetch", "what the strategy refuses would be fetched"),
         ("robots", "fetch", "what robots.txt forbids would be fetched"),
         ("conditional", "fetch", "it says what is to be asked for"),
         ("fetch", "extract", "nothing would be found in what has not come yet"),

@@ -1,4 +1,4 @@
-//! `trapline pause|resume|stop|status DIR`: a hand on a crawl, through its folder, whether it runs or not.
+//! `trapline pause|resume|stop|reload|steer|status DIR`: a hand on a crawl, through its folder, whether it runs or not.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 use trapline_core::format_duration;
 use trapline_frontier::{CrawlChange, CrawlState, Frontier, QueueState, UrlState};
 
-use crate::crawl_command::{Held, Order, order};
+use crate::config;
+use crate::crawl_command::{Held, Order, Steered, order};
 use crate::ended::{self, Ended};
 use crate::output::{Output, Row};
 use crate::{moment, store_url};
@@ -29,6 +30,96 @@ pub(crate) struct ControlArgs {
     crawl: String,
 }
 
+/// Set options of a crawl that runs, or of its next run: its strategy, its pace, policies for some hosts
+///
+/// What is set stays on top of the configuration, also after a restart, until --forget. A crawl that runs goes on by it at once; what is in
+/// flight ends by what held before. Without options, shows what was set.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  $ trapline steer crawl --strategy depth_first
+  $ trapline steer crawl --strategy discovery --strategy-arg pages=50
+  $ trapline steer crawl --set pace.delay=5s --set scope.max_depth=3
+  $ trapline steer crawl --host '*.example.org' --set delay=30s --set budget=100
+  $ trapline steer crawl --forget
+
+  Options are those of the configuration (`trapline config --defaults`), and with --host those of [[host]].
+  URLs, queues and the crawl as a whole are steered with `trapline frontier steer`.")]
+pub(crate) struct SteerArgs {
+    #[command(flatten)]
+    which: ControlArgs,
+    /// Another strategy.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["host", "forget"])]
+    strategy: Option<String>,
+    /// What the strategy is told. Can be given several times; what it was told before is forgotten.
+    #[arg(long, value_name = "NAME=VALUE", requires = "strategy")]
+    strategy_arg: Vec<String>,
+    /// Any option, as section.key=value. Can be given several times.
+    #[arg(long, value_name = "OPTION=VALUE", conflicts_with = "forget")]
+    set: Vec<String>,
+    /// Set options of [[host]] for these hosts: a name, *.example.org for all below it, or an address.
+    #[arg(long, value_name = "HOSTS", requires = "set")]
+    host: Option<String>,
+    /// Forget all that was set so: the configuration alone counts again.
+    #[arg(long)]
+    forget: bool,
+}
+
+/// Steers a crawl.
+pub(crate) fn steer(args: &SteerArgs) -> ExitCode {
+    ended::exit("steer", steered(args))
+}
+
+fn steered(args: &SteerArgs) -> Result<Ended, String> {
+    let mut assignments = Vec::new();
+    if let Some(name) = &args.strategy {
+        assignments.push(format!("strategy.name={name}"));
+        assignments.push(format!("strategy.args={}", json!(args.strategy_arg)));
+    }
+    assignments.extend(args.set.iter().cloned());
+    let change = Steered::of(&assignments, args.host.as_deref())?;
+    let runs = runs(&args.which.dir)?.is_some();
+    let what = match (args.forget, change.is_empty()) {
+        (true, _) => Order::Forget,
+        (false, false) => Order::Steer(change),
+        (false, true) => return show_steered(&args.which),
+    };
+    if runs {
+        return obey(&args.which, &what);
+    }
+    let frontier = stopped(&args.which)?;
+    pollster::block_on(async {
+        let now = moment::now();
+        let told = |error: trapline_frontier::StoreError| error.to_string();
+        let before = Steered::load(&frontier, now).await.map_err(told)?;
+        let steered = match what {
+            Order::Steer(change) => before.and(change),
+            _ => Steered::default(),
+        };
+        // By itself: which configuration the next run has, nobody knows yet.
+        steered.apply(&|flags| {
+            config::load(None, [], &flags).map(|loaded| loaded.config).map_err(|refused| refused.to_string())
+        })?;
+        steered.keep(&frontier, now).await.map_err(told)
+    })?;
+    println!("done; the crawl does not run at present, its next run goes by it");
+    Ok(Ended::Well)
+}
+
+/// Shows what was steered.
+fn show_steered(which: &ControlArgs) -> Result<Ended, String> {
+    let frontier = stopped(which)?;
+    let steered =
+        pollster::block_on(Steered::load(&frontier, moment::now())).map_err(|error| error.to_string())?;
+    if steered.is_empty() {
+        println!("nothing was steered: the configuration alone counts");
+    }
+    for line in steered.lines() {
+        println!("{line}");
+    }
+    Ok(Ended::Well)
+}
+
 /// How a crawl stands.
 #[derive(Args)]
 pub(crate) struct StatusArgs {
@@ -40,19 +131,20 @@ pub(crate) struct StatusArgs {
 }
 
 /// Pauses, resumes or stops a crawl.
-pub(crate) fn run(args: &ControlArgs, what: Order) -> ExitCode {
+pub(crate) fn run(args: &ControlArgs, what: &Order) -> ExitCode {
     ended::exit(what.name(), obey(args, what))
 }
 
-fn obey(args: &ControlArgs, what: Order) -> Result<Ended, String> {
+fn obey(args: &ControlArgs, what: &Order) -> Result<Ended, String> {
     if runs(&args.dir)?.is_some() {
-        order(&args.dir, what, PATIENCE)?;
+        let said = order(&args.dir, what, PATIENCE)?;
         println!(
             "{}",
             match what {
                 Order::Pause => "paused: nothing is in flight, and nothing will be until `trapline resume`",
                 Order::Resume => "resumed",
                 Order::Stop => "stopping: what is in flight is finished first",
+                Order::Reload | Order::Steer(_) | Order::Forget => &said,
             }
         );
         return Ok(Ended::Well);
@@ -61,6 +153,12 @@ fn obey(args: &ControlArgs, what: Order) -> Result<Ended, String> {
         Order::Pause => CrawlChange::Pause,
         Order::Resume => CrawlChange::Resume,
         Order::Stop => return Err(format!("no crawl runs in {}", args.dir.display())),
+        Order::Reload | Order::Steer(_) | Order::Forget => {
+            return Err(format!(
+                "no crawl runs in {}; the next one that does reads the configuration anyway",
+                args.dir.display()
+            ));
+        }
     };
     let frontier = stopped(args)?;
     pollster::block_on(frontier.steer_crawl(moment::now(), change)).map_err(|error| error.to_string())?;
@@ -181,7 +279,7 @@ fn runs(dir: &Path) -> Result<Option<u32>, String> {
     }
 }
 
-/// The crawl of a folder in which nobody crawls at present.
+/// The crawl of a folder: directly if nobody crawls there at present, else through who does.
 fn stopped(args: &ControlArgs) -> Result<Frontier, String> {
     let store = args.dir.join("store");
     if !store.exists() {

@@ -12,17 +12,20 @@ mod held;
 mod inject;
 mod plan;
 mod refusals;
+mod reloading;
 mod report;
 mod resume;
 mod run;
 mod seeds;
 mod some_robots;
 mod standing;
+mod steered;
 mod watch;
 mod world;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::Args;
 
@@ -32,6 +35,7 @@ use crate::log;
 
 pub(crate) use control::{Order, order};
 pub(crate) use held::Held;
+pub(crate) use steered::Steered;
 
 /// Exit code where all is done, and not one page came as it should.
 const NOTHING: u8 = 1;
@@ -190,15 +194,24 @@ impl CrawlArgs {
 pub(crate) fn crawl_into(folder: &Path, seeds: Vec<String>, settings: &[String]) -> Result<ExitCode, String> {
     let args = CrawlArgs { seeds, out: Some(folder.to_owned()), ..CrawlArgs::default() };
     let flags = args.flags().set(settings);
-    let loaded = config::load(None, [], &flags).map_err(|refused| refused.to_string())?;
-    run::crawl(&args, &loaded.config)
+    let load = move |more: Flags| {
+        let loaded = config::load(None, [], &flags.clone().and(more));
+        loaded.map(|loaded| loaded.config).map_err(|refused| refused.to_string())
+    };
+    let config = load(Flags::default())?;
+    run::crawl(&args, &config, Arc::new(load))
 }
 
 /// Crawls.
 pub(crate) fn run(args: &CrawlArgs) -> ExitCode {
-    let ended = args.config.load(args.flags()).map_err(|refused| refused.to_string()).and_then(|loaded| {
-        log::init(&loaded.config.log)?;
-        run::crawl(args, &loaded.config)
+    let (from, flags) = (args.config.clone(), args.flags());
+    let load = move |more: Flags| {
+        let loaded = from.load(flags.clone().and(more));
+        loaded.map(|loaded| loaded.config).map_err(|refused| refused.to_string())
+    };
+    let ended = load(Flags::default()).and_then(|config| {
+        log::init(&config.log)?;
+        run::crawl(args, &config, Arc::new(load))
     });
     match ended {
         Ok(code) => code,

@@ -51,12 +51,15 @@ enum Command {
     Robots(robots_command::RobotsCommand),
     /// Pause a crawl: nothing is fetched until it is resumed, also after a restart
     Pause(control_command::ControlArgs),
+    /// Let a crawl that runs read its configuration anew, and go on by that
+    Reload(control_command::ControlArgs),
     /// Let a paused crawl go on
     Resume(control_command::ControlArgs),
     Sim(sim_command::SimArgs),
     Sitemap(sitemap_command::SitemapArgs),
     /// Show how a crawl stands, whether it runs or not
     Status(control_command::StatusArgs),
+    Steer(control_command::SteerArgs),
     /// Stop a crawl when what is in flight has landed
     Stop(control_command::ControlArgs),
     Store(store_command::StoreCommand),
@@ -73,12 +76,14 @@ fn main() -> ExitCode {
         Command::Frontier(command) => frontier_command::run(&command),
         Command::Links(args) => links_command::run(&args),
         Command::Robots(command) => robots_command::run(&command),
-        Command::Pause(args) => control_command::run(&args, Order::Pause),
-        Command::Resume(args) => control_command::run(&args, Order::Resume),
+        Command::Pause(args) => control_command::run(&args, &Order::Pause),
+        Command::Reload(args) => control_command::run(&args, &Order::Reload),
+        Command::Resume(args) => control_command::run(&args, &Order::Resume),
         Command::Sim(args) => sim_command::run(&args),
         Command::Sitemap(args) => sitemap_command::run(&args),
         Command::Status(args) => control_command::status(&args),
-        Command::Stop(args) => control_command::run(&args, Order::Stop),
+        Command::Steer(args) => control_command::steer(&args),
+        Command::Stop(args) => control_command::run(&args, &Order::Stop),
         Command::Store(command) => store_command::run(&command),
         Command::Url(command) => url_command::run(&command),
     }

@@ -22,6 +22,20 @@ pub struct QueueOptions {
 }
 
 impl QueueOptions {
+    /// The terms of a host's queue.
+    pub fn terms(&self, host: &str) -> Terms {
+        let group = if self.by_domain { registrable_domain(host).map(Arc::from) } else { None };
+        let own = self.of(host);
+        Terms {
+            delay: own.and_then(|terms| terms.delay),
+            concurrency: own.and_then(|terms| terms.concurrency),
+            queue_budget: own.and_then(|terms| terms.budget),
+            precedence: own.and_then(|terms| terms.precedence).or(self.precedence),
+            group,
+            ..Terms::default()
+        }
+    }
+
     /// What is different for a host: the most exact terms that fit.
     pub fn of(&self, host: &str) -> Option<&HostTerms> {
         let fitting = self.hosts.iter().filter(|terms| terms.fits(host));
@@ -63,20 +77,7 @@ impl Rule<Prospect> for Queue {
 
     fn apply(&self, prospect: &mut Prospect) -> Flow {
         let host = prospect.url.host_str().unwrap_or_default();
-        prospect.terms.precedence = self.0.precedence;
-        if self.0.by_domain {
-            prospect.terms.group = registrable_domain(host).map(Arc::from);
-        }
-        if let Some(terms) = self.0.of(host) {
-            prospect.terms = Terms {
-                delay: terms.delay,
-                concurrency: terms.concurrency,
-                queue_budget: terms.budget,
-                precedence: terms.precedence.or(self.0.precedence),
-                group: prospect.terms.group.take(),
-                ..Terms::default()
-            };
-        }
+        prospect.terms = self.0.terms(host);
         Flow::Next
     }
 }

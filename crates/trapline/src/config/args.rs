@@ -8,7 +8,7 @@ use super::flags::Flags;
 use super::layers::{Loaded, Refused, load};
 
 /// Where the configuration comes from, and what is logged.
-#[derive(Args, Default)]
+#[derive(Args, Clone, Default)]
 pub(crate) struct ConfigFlags {
     /// The configuration: a TOML file. `trapline config --defaults` prints one with everything in it
     #[arg(long, value_name = "FILE")]

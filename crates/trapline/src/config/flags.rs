@@ -1,6 +1,7 @@
 //! Flags of commands as a layer of the configuration: which option each one sets.
 
 /// One flag that was given.
+#[derive(Clone)]
 pub(super) struct Flag {
     /// What people call it, such as `--delay`.
     pub(super) name: String,
@@ -10,7 +11,7 @@ pub(super) struct Flag {
 }
 
 /// The flags that were given.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Flags(pub(super) Vec<Flag>);
 
 impl Flags {

@@ -20,7 +20,6 @@ pub(super) fn crawl_options(config: &FileConfig) -> Result<CrawlOptions, String>
     let no_limit = |limit: Option<u32>| limit.map_or(usize::MAX, |limit| limit as usize);
     let agent = config.fetch.user_agent.as_deref().unwrap_or("trapline");
     let own_agent = config.robots.agents.first().map_or(agent, String::as_str);
-    let precedence = Some(config.queue.precedence).filter(|precedence| *precedence != 3);
     let mut options = CrawlOptions {
         scope: match scope.kind {
             config::ScopeKind::Host => ScopeKind::Host,
@@ -43,7 +42,7 @@ pub(super) fn crawl_options(config: &FileConfig) -> Result<CrawlOptions, String>
             session_ids: traps.session_ids,
         },
         patterns,
-        queue: QueueOptions { hosts: host_terms(config), by_domain: pace.by_domain, precedence },
+        queue: queue_options(config),
         pace: PaceOptions {
             delay: pace.delay,
             factor: pace.factor,
@@ -98,6 +97,12 @@ fn scope_rules(config: &FileConfig) -> Result<Vec<ScopeRule>, String> {
         rules.push(parsed);
     }
     Ok(rules)
+}
+
+/// Terms of queues.
+pub(super) fn queue_options(config: &FileConfig) -> QueueOptions {
+    let precedence = Some(config.queue.precedence).filter(|precedence| *precedence != 3);
+    QueueOptions { hosts: host_terms(config), by_domain: config.pace.by_domain, precedence }
 }
 
 fn host_terms(config: &FileConfig) -> Vec<HostTerms> {

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -22,10 +22,12 @@ use super::files::ResultFiles;
 use super::folder::{self, Folder};
 use super::inject::Inject;
 use super::refusals::ToldFetcher;
+use super::reloading::{LoadConfig, Reloading};
 use super::report::Report;
 use super::seeds::{self, SeedFile};
 use super::some_robots::SomeRobots;
 use super::standing::LastWord;
+use super::steered::Steered;
 use super::watch::{self, Telling, Watch};
 use super::world::RealWorld;
 use super::{CrawlArgs, STOPPED, plan, resume};
@@ -44,7 +46,7 @@ const OUTPUT: &str = "output/";
 const LAST_LOOK: Duration = Duration::from_millis(500);
 
 /// Crawls until the end, and says how it went.
-pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig) -> Result<ExitCode, String> {
+pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig, load: LoadConfig) -> Result<ExitCode, String> {
     let command_line = command_line_seeds(args, config)?;
     // What comes through a pipe is opened only once.
     let is_pipe =
@@ -52,8 +54,9 @@ pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig) -> Result<ExitCode, S
     for path in args.seed_files.iter().filter(|path| path.as_os_str() != "-" && !is_pipe(path)) {
         File::open(path).map_err(|error| format!("cannot read seeds from {}: {error}", path.display()))?;
     }
-    let options = plan::crawl_options(config)?;
-    let fetch_options = config.fetch_options().map_err(|(option, message)| format!("{option}: {message}"))?;
+    let mut options = plan::crawl_options(config)?;
+    let mut fetch_options =
+        config.fetch_options().map_err(|(option, message)| format!("{option}: {message}"))?;
     for warning in fetch_options.warnings().iter().chain(&config.warnings()) {
         complain(&format!("trapline crawl: {warning}"));
     }
@@ -97,6 +100,16 @@ pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig) -> Result<ExitCode, S
             .open_shared(store, moment::now())
             .await
             .map_err(told)?;
+        let steered = Steered::load(&frontier, moment::now()).await.map_err(told)?;
+        let mut config = config.clone();
+        if !steered.is_empty() {
+            let how = format!("`trapline steer {} --forget` goes back to the configuration", dir.display());
+            complain(&format!("trapline crawl: this crawl was steered: {}; {how}", steered.lines().join(", ")));
+            config = steered.apply(&*load).map_err(|wrong| format!("what was steered does not do: {wrong}\n{how}"))?;
+            options = plan::crawl_options(&config)?;
+            fetch_options = config.fetch_options().map_err(|(option, message)| format!("{option}: {message}"))?;
+        }
+        let config = &config;
         resume::apply_settings(&frontier, config).await.map_err(told)?;
         let known = watch::known(&frontier).await.map_err(told)?;
         let stats = known.stats.clone();
@@ -105,7 +118,7 @@ pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig) -> Result<ExitCode, S
             return Err(NO_SEEDS.to_owned());
         }
         let fetcher = Fetcher::new(fetch_options).map_err(|error| error.to_string())?;
-        let robots = config.robots.obey.then(|| robots(&frontier, &fetcher, config));
+        let robots = robots(&frontier, &fetcher, config);
         let note = format!("{OUTPUT}{}", folder.id()?);
         let noted = note_of(&frontier, &note).await.map_err(told)?;
         if is_owner && !has_company(&frontier, &note).await.map_err(told)? {
@@ -135,6 +148,12 @@ pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig) -> Result<ExitCode, S
         let crawl = builder.build(Arc::new(ToldFetcher(fetcher))).map_err(|error| error.to_string())?;
         let handle = crawl.handle();
         listen_to_signals(&handle)?;
+        let reloading = Reloading {
+            load,
+            frontier: frontier.clone(),
+            handle: handle.clone(),
+            present: Mutex::new(config.clone()),
+        };
         let (injected, all_injected) = oneshot::channel();
         let watch = Watch {
             injected: Some(injected),
@@ -142,6 +161,7 @@ pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig) -> Result<ExitCode, S
             frontier: frontier.clone(),
             folder: folder.path().to_owned(),
             control: Control::new(folder.path())?,
+            reloading: Arc::new(reloading),
             inject: Some(Inject::new(folder.path())?),
             telling: Telling {
                 quiet: args.quiet,
@@ -192,12 +212,15 @@ pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig) -> Result<ExitCode, S
     ended
 }
 
-/// Who knows robots.txt.
-fn robots(frontier: &Frontier, fetcher: &Fetcher, config: &FileConfig) -> Arc<dyn Robots> {
+/// Who knows robots.txt, if anybody is to.
+pub(super) fn robots(frontier: &Frontier, fetcher: &Fetcher, config: &FileConfig) -> Option<Arc<dyn Robots>> {
+    if !config.robots.obey {
+        return None;
+    }
     let notes = Arc::new(frontier.clone());
     let robots = RobotsCache::new(fetcher.clone(), Some(notes), config.robots_options());
     let ignoring = config.lists.host.iter().filter(|host| host.robots == Some(false));
-    Arc::new(SomeRobots { robots, ignoring: ignoring.map(|host| host.hosts.clone()).collect() })
+    Some(Arc::new(SomeRobots { robots, ignoring: ignoring.map(|host| host.hosts.clone()).collect() }))
 }
 
 /// Writes the report, and shows it.

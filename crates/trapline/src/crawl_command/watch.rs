@@ -4,6 +4,7 @@
 use std::fs;
 use std::io::{IsTerminal, Write, stderr};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
@@ -14,6 +15,7 @@ use trapline_frontier::{CrawlState, Frontier, Stats, StoreError};
 use super::adapt::{self, Gauge};
 use super::control::{self, Control, write_whole};
 use super::inject::Inject;
+use super::reloading::Reloading;
 use super::standing::{Counted, LastWord, Standing};
 use crate::panel::Panel;
 use crate::{moment, output};
@@ -41,6 +43,7 @@ pub(super) struct Watch {
     pub(super) frontier: Frontier,
     pub(super) folder: PathBuf,
     pub(super) control: Control,
+    pub(super) reloading: Arc<Reloading>,
     pub(super) inject: Option<Inject>,
     /// Who wants to know when nothing that was there at the beginning waits in `inject/` any more.
     pub(super) injected: Option<oneshot::Sender<()>>,
@@ -78,7 +81,7 @@ impl Watch {
         let (mut last_second, mut last_line) = (begun, begun);
         loop {
             tokio::time::sleep(control::PERIOD).await;
-            self.control.look(&self.handle);
+            self.control.look(&self.handle, &self.reloading);
             let now = Instant::now();
             if now.duration_since(last_second) < adapt::PERIOD {
                 continue;
