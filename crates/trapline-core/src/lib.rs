@@ -9,6 +9,7 @@ mod canonical;
 mod class;
 mod cost;
 mod exact_url;
+mod host_pattern;
 mod identity;
 mod parameter_names;
 mod parse;
@@ -27,6 +28,7 @@ pub use class::{
     ClassPolicy, DEFAULT_CLASS, Directive, class_of_directive, class_of_priority, class_of_score,
 };
 pub use cost::CostPolicy;
+pub use host_pattern::{HostPattern, HostPatternError, plain_name};
 pub use identity::{Identity, IdentityKey};
 pub use parameter_names::ParameterNames;
 pub use parse::{href, parse_url};

@@ -12,6 +12,7 @@ use std::time::Duration;
 use rustls::pki_types::{DnsName, ServerName};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};
+use trapline_core::{HostPattern, plain_name};
 use url::Host;
 
 pub use self::destination::{Destination, Route};
@@ -19,7 +20,6 @@ use self::door::Door;
 use crate::dial_error::{DialError, DialErrorKind};
 use crate::dns::{Dns, DnsOptions};
 use crate::guard::{Guard, GuardError, GuardOptions};
-use crate::host_pattern::{HostPattern, plain_name};
 use crate::proxy::{Proxy, ThroughProxy};
 use crate::stream::Stream;
 use crate::tls::{Roots, Tls, TlsError, TlsFacts};

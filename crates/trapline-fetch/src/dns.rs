@@ -22,6 +22,7 @@ use hickory_resolver::net::{DnsError, NetError, NoRecords};
 use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::proto::rr::{Name, RecordType};
 use tokio::time::timeout;
+use trapline_core::plain_name;
 
 use self::chain::{Chain, follow};
 use self::memory::{Memory, Remembered};
@@ -29,7 +30,6 @@ pub use self::overrides::{Override, OverrideError};
 use self::turns::Turns;
 use crate::deadline::after;
 use crate::dial_error::{DialError, DialErrorKind};
-use crate::host_pattern::plain_name;
 
 /// How names are looked up.
 #[derive(Debug, Clone)]

@@ -20,7 +20,6 @@ mod fetcher;
 mod for_crawl;
 mod guard;
 mod head;
-mod host_pattern;
 mod idle;
 mod options;
 mod outgoing;
@@ -52,7 +51,6 @@ pub use guard::{
     special_range,
 };
 pub use head::{Header, Headers};
-pub use host_pattern::{HostPattern, HostPatternError};
 pub use options::{FetchOptions, FetcherError, HostRule, Limits, OriginCredentials};
 pub use pool::PoolOptions;
 pub use proxy::{Proxy, ProxyError, ProxyKind, ThroughProxy};
@@ -61,3 +59,4 @@ pub use robots_cache::{RobotsCache, RobotsFile, RobotsOptions, RobotsSource, Rob
 pub use robots_notes::RobotsNotes;
 pub use stream::Stream;
 pub use tls::{Offer, Roots, TlsError, TlsFacts, TlsProblem, certificates_of_pem};
+pub use trapline_core::{HostPattern, HostPatternError};

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, header};
+use trapline_core::HostPattern;
 use url::Url;
 
 use crate::address_pace::AddressPaceOptions;
 use crate::cookies::CookieOptions;
 use crate::credentials::Credentials;
 use crate::dial::{DialOptions, DialerError, Route};
-use crate::host_pattern::HostPattern;
 use crate::pool::PoolOptions;
 
 /// How a fetcher fetches.

@@ -1,6 +1,6 @@
 //! How far a crawl goes, and how strange a URL may be.
 
-use super::{Origin, Prospect};
+use super::{HostTerms, Origin, Prospect};
 use crate::chain::{Flow, Rule};
 use crate::fetch::SITEMAP_HOP;
 
@@ -34,7 +34,10 @@ pub(super) fn sitemaps_in_a_row(hops: &str) -> usize {
 }
 
 /// Drops what is too far away, or too long.
-pub(super) struct Limits(pub(super) LimitOptions);
+pub(super) struct Limits {
+    pub(super) usual: LimitOptions,
+    pub(super) hosts: Vec<HostTerms>,
+}
 
 impl Rule<Prospect> for Limits {
     fn name(&self) -> &'static str {
@@ -42,11 +45,13 @@ impl Rule<Prospect> for Limits {
     }
 
     fn apply(&self, prospect: &mut Prospect) -> Flow {
-        let limits = &self.0;
+        let limits = &self.usual;
+        let own = HostTerms::of(&self.hosts, prospect.url.host_str().unwrap_or_default());
+        let max_depth = own.and_then(|terms| terms.max_depth).or(limits.max_depth);
         let request = &prospect.request;
         let bytes = prospect.url.as_str().len();
         let segments = prospect.url.path().split('/').filter(|segment| !segment.is_empty()).count();
-        let too_much = if limits.max_depth.is_some_and(|most| request.depth > most) {
+        let too_much = if max_depth.is_some_and(|most| request.depth > most) {
             format!("depth {}", request.depth)
         } else if request.hop_path.len() > limits.max_hops {
             format!("{} hops", request.hop_path.len())

@@ -3,6 +3,7 @@
 //! Seeds, injected URLs, links, redirects and entries of sitemaps all come through here. The folder holds the rules, one a
 //! file; the order is in [`ORDER`].
 
+mod host_terms;
 mod kinds;
 mod limits;
 mod no_query;
@@ -20,9 +21,10 @@ use trapline_core::{Candidate, Request, SplitUrl, Terms};
 use trapline_extract::LinkKind;
 use trapline_frontier::Frontier;
 
+pub use host_terms::HostTerms;
 pub use limits::LimitOptions;
 pub use patterns::{PatternError, Patterns};
-pub use queue::{HostTerms, QueueOptions};
+pub use queue::QueueOptions;
 pub use scope::{Scope, ScopeDecision, ScopeError, ScopeKind, ScopeRule, SeedPlaces};
 pub use traps::TrapOptions;
 
@@ -151,9 +153,12 @@ impl CandidateChain {
             Arc::new(kinds::Kinds { embeds: options.embeds }),
             Arc::new(nofollow::Nofollow),
             Arc::new(scope::InScope(scope)),
-            Arc::new(limits::Limits(options.limits.clone())),
+            Arc::new(limits::Limits { usual: options.limits.clone(), hosts: options.queue.hosts.clone() }),
             Arc::new(traps::Traps(options.traps.clone())),
-            Arc::new(patterns::Matches(options.patterns.clone())),
+            Arc::new(patterns::Matches {
+                usual: options.patterns.clone(),
+                hosts: options.queue.hosts.clone(),
+            }),
             Arc::new(queue::Queue(options.queue.clone())),
             Arc::new(no_query::NoQuery),
         ];

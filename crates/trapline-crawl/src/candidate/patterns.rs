@@ -2,7 +2,7 @@
 
 use regex::{RegexSet, RegexSetBuilder};
 
-use super::{Origin, Prospect};
+use super::{HostTerms, Origin, Prospect};
 use crate::chain::{Flow, Rule};
 
 /// How much memory the compiled expressions may take.
@@ -45,7 +45,10 @@ pub struct PatternError {
 }
 
 /// Drops what does not match, and what does. Seeds are fetched all the same, if they are not excluded.
-pub(super) struct Matches(pub(super) Patterns);
+pub(super) struct Matches {
+    pub(super) usual: Patterns,
+    pub(super) hosts: Vec<HostTerms>,
+}
 
 impl Rule<Prospect> for Matches {
     fn name(&self) -> &'static str {
@@ -54,14 +57,16 @@ impl Rule<Prospect> for Matches {
 
     fn apply(&self, prospect: &mut Prospect) -> Flow {
         let url = prospect.url.as_str();
-        if let Some(exclude) = &self.0.exclude
+        let own = HostTerms::of(&self.hosts, prospect.url.host_str().unwrap_or_default());
+        let patterns = own.and_then(|terms| terms.patterns.as_ref()).unwrap_or(&self.usual);
+        if let Some(exclude) = &patterns.exclude
             && let Some(pattern) = exclude.matches(url).iter().next()
         {
             let detail = format!("excluded by `{}`", exclude.patterns()[pattern]);
             return prospect.drop("patterns", detail);
         }
         let exempt = matches!(prospect.origin, Origin::Seed | Origin::Sitemap);
-        if let Some(include) = &self.0.include
+        if let Some(include) = &patterns.include
             && !exempt
             && !include.is_match(url)
         {

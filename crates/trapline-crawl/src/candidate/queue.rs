@@ -3,17 +3,16 @@
 //! Canonical form, identity and the usual queue key are the frontier handle's, which prepares what is left of the chain.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use trapline_core::{Terms, registrable_domain};
 
-use super::Prospect;
+use super::{HostTerms, Prospect};
 use crate::chain::{Flow, Rule};
 
 /// Terms of queues.
 #[derive(Clone, Debug, Default)]
 pub struct QueueOptions {
-    /// What is different for some hosts, by host; the most exact one counts. Defaults to none.
+    /// What is different for some hosts; the most exact one counts. Defaults to none.
     pub hosts: Vec<HostTerms>,
     /// All hosts of a registrable domain share one pace. Defaults to false.
     pub by_domain: bool,
@@ -30,40 +29,15 @@ impl QueueOptions {
             delay: own.and_then(|terms| terms.delay),
             concurrency: own.and_then(|terms| terms.concurrency),
             queue_budget: own.and_then(|terms| terms.budget),
+            balance_replenish: own.and_then(|terms| terms.balance),
             precedence: own.and_then(|terms| terms.precedence).or(self.precedence),
             group,
-            ..Terms::default()
         }
     }
 
     /// What is different for a host: the most exact terms that fit.
     pub fn of(&self, host: &str) -> Option<&HostTerms> {
-        let fitting = self.hosts.iter().filter(|terms| terms.fits(host));
-        fitting.max_by_key(|terms| (!terms.hosts.starts_with('*'), terms.hosts.len()))
-    }
-}
-
-/// What is different for some hosts.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct HostTerms {
-    /// Which hosts: a name, `*.` and a name for all below it, `*` for all, or an address as URLs write it.
-    pub hosts: String,
-    /// How long a host is left alone after a fetch.
-    pub delay: Option<Duration>,
-    /// How many fetches at a time.
-    pub concurrency: Option<u32>,
-    /// How much may be spent on it.
-    pub budget: Option<u64>,
-    /// When it has its turn, lower first.
-    pub precedence: Option<u8>,
-}
-
-impl HostTerms {
-    fn fits(&self, host: &str) -> bool {
-        match self.hosts.strip_prefix("*.") {
-            Some(domain) => host.strip_suffix(domain).is_some_and(|rest| rest.ends_with('.')),
-            None => self.hosts == "*" || self.hosts == host,
-        }
+        HostTerms::of(&self.hosts, host)
     }
 }
 

@@ -86,7 +86,7 @@ pub(crate) fn chain(
     let options = crawl.options;
     let (world, frontier) = (Arc::clone(&crawl.parts.world), crawl.parts.frontier.clone());
     let mut parts: Processors<Disposition> = vec![
-        Arc::new(outcome::Decide(options.retry.clone())),
+        Arc::new(outcome::Decide { retry: options.retry.clone(), hosts: options.queue.hosts.clone() }),
         Arc::new(links::Links::new(options, crawl.scope, candidates)),
         Arc::new(sitemaps::Sitemaps::new(options, crawl.scope, candidates)),
         Arc::new(crawl.decide(candidates)),

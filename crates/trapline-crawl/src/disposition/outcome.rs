@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use trapline_frontier::{Outcome, Visit as Found};
 
 use super::Disposition;
+use crate::candidate::HostTerms;
 use crate::chain::{Flow, Processor};
 use crate::fetch::Verdict;
 use crate::response::{ErrorClass, Response};
@@ -28,7 +29,10 @@ impl Default for RetryOptions {
 }
 
 /// Decides what becomes of a URL.
-pub(super) struct Decide(pub(super) RetryOptions);
+pub(super) struct Decide {
+    pub(super) retry: RetryOptions,
+    pub(super) hosts: Vec<HostTerms>,
+}
 
 #[async_trait]
 impl Processor<Disposition> for Decide {
@@ -64,7 +68,12 @@ impl Decide {
             Some(status @ (408 | 425 | 429 | 500..=599)) => {
                 self.again(disposition, None, &format!("status {status}"))
             }
-            Some(status) => Outcome::Done { visit: found(disposition, response, status), next: None },
+            Some(status) => {
+                let host = disposition.visit.url().host_str().unwrap_or_default();
+                let revisit = HostTerms::of(&self.hosts, host).and_then(|terms| terms.revisit);
+                let next = revisit.map(|interval| disposition.ended + interval);
+                Outcome::Done { visit: found(disposition, response, status), next }
+            }
         }
     }
 
@@ -76,11 +85,11 @@ impl Decide {
         reason: &str,
     ) -> Outcome {
         let tries = disposition.visit.lease.retries;
-        if tries >= self.0.max {
+        if tries >= self.retry.max {
             let between = if reason.contains(": ") { ", " } else { ": " };
             return Outcome::Dead { reason: format!("{reason}{between}after {} tries", tries + 1) };
         }
-        let wait = self.0.wait.saturating_mul(1 << tries.min(20)).min(self.0.wait_max);
+        let wait = self.retry.wait.saturating_mul(1 << tries.min(20)).min(self.retry.wait_max);
         Outcome::Retry { at: at.unwrap_or(disposition.ended + wait) }
     }
 }

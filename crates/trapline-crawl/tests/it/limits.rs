@@ -69,7 +69,7 @@ fn a_host_has_a_budget() {
     let seeds: Vec<_> = seeds.iter().map(String::as_str).collect();
     let sites = sites.with(|options| {
         options.queue.hosts = vec![trapline_crawl::candidate::HostTerms {
-            hosts: "h0.test".to_owned(),
+            hosts: crate::sites::hosts("h0.test"),
             budget: Some(4),
             ..trapline_crawl::candidate::HostTerms::default()
         }];

@@ -6,6 +6,7 @@ mod candidates;
 mod chains;
 mod crawling;
 mod failures;
+mod host_terms;
 mod leases;
 mod limits;
 mod orders;

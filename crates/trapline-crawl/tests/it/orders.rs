@@ -7,7 +7,7 @@ use trapline_crawl::CrawlEnd;
 use trapline_crawl::candidate::{HostTerms, Prospect};
 use trapline_frontier::{Admission, CrawlChange, CrawlState, QueueChange, UrlState};
 
-use crate::sites::{RobotsTxt, Sites, page};
+use crate::sites::{RobotsTxt, Sites, hosts, page};
 
 const SECONDS: fn(u64) -> Duration = Duration::from_secs;
 
@@ -72,7 +72,7 @@ fn an_abort_gives_back_what_is_in_flight() {
 fn after_an_abort_hosts_are_left_alone_as_their_robots_txt_or_the_operator_says() {
     let robots = RobotsTxt { crawl_delay: Some(SECONDS(7)), ..RobotsTxt::default() };
     let sites = slow().robots("a.test", robots).with(|options| {
-        let terms = HostTerms { hosts: "b.test".to_owned(), delay: Some(SECONDS(5)), ..HostTerms::default() };
+        let terms = HostTerms { hosts: hosts("b.test"), delay: Some(SECONDS(5)), ..HostTerms::default() };
         options.queue.hosts.push(terms);
     });
     let watch = sites.clone();

@@ -7,7 +7,7 @@ use trapline_crawl::candidate::HostTerms;
 use trapline_crawl::disposition::PaceOptions;
 use trapline_frontier::QueueChange;
 
-use crate::sites::{Reply, RobotsTxt, Sites, page, status};
+use crate::sites::{Reply, RobotsTxt, Sites, hosts, page, status};
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
 
@@ -60,7 +60,7 @@ fn crawl_delay_is_respected_as_far_as_is_wanted() {
 fn a_host_with_a_shorter_delay_of_its_own_has_the_last_word() {
     let robots = RobotsTxt { crawl_delay: Some(MS(500)), ..RobotsTxt::default() };
     let sites = host(PaceOptions::default(), fine(2)).robots("a.test", robots).with(|options| {
-        let terms = HostTerms { hosts: "a.test".to_owned(), delay: Some(MS(0)), ..HostTerms::default() };
+        let terms = HostTerms { hosts: hosts("a.test"), delay: Some(MS(0)), ..HostTerms::default() };
         options.queue.hosts.push(terms);
     });
     assert_eq!(gaps(&sites), [500; 3]);
@@ -179,8 +179,8 @@ fn a_larger_delay_that_an_operator_set_is_not_shortened() {
 #[test]
 fn hosts_may_have_terms_of_their_own() {
     let sites = host(PaceOptions::default(), fine(3)).with(|options| {
-        let other = HostTerms { hosts: "*.test".to_owned(), delay: Some(MS(9)), ..HostTerms::default() };
-        let exact = HostTerms { hosts: "a.test".to_owned(), delay: Some(MS(4_000)), ..HostTerms::default() };
+        let other = HostTerms { hosts: hosts("*.test"), delay: Some(MS(9)), ..HostTerms::default() };
+        let exact = HostTerms { hosts: hosts("a.test"), delay: Some(MS(4_000)), ..HostTerms::default() };
         options.queue.hosts = vec![exact, other];
     });
     assert_eq!(gaps(&sites), [4_000; 3]);

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use trapline_core::{IdentityKey, Timestamp, parse_url};
+use trapline_core::{HostPattern, IdentityKey, Timestamp, parse_url};
 use trapline_crawl::candidate::Prospect;
 use trapline_crawl::ports::{Fetch, Output, OutputError, Results, Robots, RobotsWord, World};
 use trapline_crawl::{
@@ -24,6 +24,11 @@ const BODY_BYTES_MAX: usize = 16 << 10;
 
 /// When the tests begin, after the origin of time.
 pub(crate) const BEGIN: Timestamp = Timestamp::from_millis(1_000_000);
+
+/// Which hosts some terms are for.
+pub(crate) fn hosts(pattern: &str) -> HostPattern {
+    pattern.parse().expect("a pattern")
+}
 
 /// What comes back for a URL.
 #[derive(Clone, Debug)]

@@ -6,10 +6,10 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 
-use crate::host_pattern::HostPattern;
+use trapline_core::HostPattern;
 
-/// One line of the operator's: `host=address`, `host=address:port`, `host:port=address:port`, with `*` or
-/// `*.example.com` as host.
+/// One line of the operator's: `host=address`, `host=address:port`, `host:port=address:port`, with any pattern for names
+/// as host, such as `*` or `*.example.com`.
 ///
 /// It is for names only. A URL whose host is an address goes to that address or nowhere.
 #[derive(Clone, PartialEq, Eq)]
@@ -38,7 +38,7 @@ impl Override {
     }
 
     /// Among several that are for a host, the most exact one counts.
-    pub(crate) fn exactness(&self) -> (usize, bool) {
+    pub(crate) fn exactness(&self) -> ((usize, usize), bool) {
         (self.hosts.exactness(), self.port.is_some())
     }
 }
@@ -50,11 +50,12 @@ impl FromStr for Override {
         let trouble = |reason: String| OverrideError { text: text.to_owned(), reason };
         let (host, address) =
             text.split_once('=').ok_or_else(|| trouble("it has no equals sign".to_owned()))?;
+        // A pattern may have a colon too.
         let (host, port) = match host.rsplit_once(':') {
+            Some(("domain", _)) | None => (host, None),
             Some((host, port)) => {
                 (host, Some(port.parse().map_err(|_| trouble(format!("{port:?} is no port")))?))
             }
-            None => (host, None),
         };
         let hosts = host.parse().ok().filter(|hosts: &HostPattern| !hosts.is_address());
         let hosts = hosts.ok_or_else(|| trouble(format!("{host:?} is no host name")))?;
@@ -111,6 +112,9 @@ mod tests {
         check("a.example=192.0.2.1", "b.example", 443, None);
         check("a.example:443=192.0.2.1:8443", "a.example", 443, Some("192.0.2.1:8443"));
         check("a.example:443=192.0.2.1:8443", "a.example", 80, None);
+        check("domain:example=192.0.2.1", "example", 80, Some("192.0.2.1:80"));
+        check("domain:example:80=192.0.2.1", "a.example", 80, Some("192.0.2.1:80"));
+        check("shop-?.example=192.0.2.1", "shop-1.example", 80, Some("192.0.2.1:80"));
         check("*.example=2001:db8::1", "a.example", 80, Some("[2001:db8::1]:80"));
         check("*.example=[2001:db8::1]:81", "a.example", 80, Some("[2001:db8::1]:81"));
         check("*.example=[2001:db8::1]", "a.example", 80, Some("[2001:db8::1]:80"));

@@ -98,7 +98,11 @@ impl FileConfig {
             max_urls: crawl.max_pages,
             max_bytes: crawl.max_bytes.map(|size| size.0),
             max_time: crawl.max_time,
-            max_depth: self.scope.max_depth,
+            // The crawl itself sees to what is different for some hosts; nothing is deeper than the deepest of them.
+            max_depth: self.scope.max_depth.map(|usual| {
+                let of_hosts = self.lists.host.iter().filter_map(|host| host.max_depth);
+                of_hosts.fold(usual, u32::max)
+            }),
             max_queue_length: queue.max_length,
             ..Settings::default()
         }

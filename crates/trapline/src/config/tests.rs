@@ -382,7 +382,7 @@ fn values_that_do_not_fit_are_told_what_would() {
         ("[[host]]\ndelay = \"1s\"", "1: host[1]: `match` is missing"),
         (
             "[[host]]\nmatch = \"*.127.0.0.1\"",
-            "2: host[1].match: \"*.127.0.0.1\" is no pattern for hosts: expected *, *.example.com, a name or an address",
+            "2: host[1].match: \"*.127.0.0.1\" is no pattern for hosts: expected a name, an address, domain:example.com, *.example.com, a name with * or ?, or *",
         ),
         ("[queue]\nbalance = 0", "2: queue.balance: a queue that may spend nothing is never served"),
         (

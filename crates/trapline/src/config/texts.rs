@@ -35,7 +35,7 @@ fn parsed<T: FromStr<Err: fmt::Display>>(text: &str) -> Result<T, String> {
 by_text! {
     String: "a text in quotes";
     trapline_core::QueueKeyPolicy: "host, domain or buckets:N, in quotes";
-    trapline_fetch::HostPattern: "a host in quotes, such as \"example.org\", \"*.example.org\" or \"192.0.2.1\"";
+    trapline_fetch::HostPattern: "a host in quotes, such as \"example.org\", \"domain:example.org\", \"*.example.org\" or \"192.0.2.1\"";
     trapline_fetch::Network: "a network in quotes, such as \"10.0.0.0/8\"";
     trapline_fetch::Override: "host=address in quotes, such as \"shop.example=127.0.0.1:8080\"";
     trapline_fetch::Proxy: "the URL of a proxy in quotes, such as \"http://proxy.example:3128\"";

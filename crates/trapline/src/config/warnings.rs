@@ -1,7 +1,7 @@
 //! What may be meant, and had better be told all the same: a crawl that is less polite, or goes further, than one expects.
 
 use super::file_config::FileConfig;
-use super::sections::ScopeKind;
+use super::sections::{HostOverride, ScopeKind};
 
 impl FileConfig {
     /// What is told at the start of a crawl, and by `config --check`.
@@ -37,12 +37,22 @@ impl FileConfig {
             host.delay.is_some()
                 || host.per_host.is_some()
                 || host.budget.is_some()
+                || host.balance.is_some()
                 || host.precedence.is_some()
         });
         warn(
             (has_terms || self.pace.by_domain) && lacks(&chains.candidate, "queue"),
             "delays, budgets and the like of [[host]], and pace.by_domain, are IGNORED, because chains.candidate has no `queue`",
         );
+        let mut own = |part: &str, what: &str, has: fn(&HostOverride) -> bool| {
+            if lacks(&chains.candidate, part) && self.lists.host.iter().any(has) {
+                let warning =
+                    format!("{what} of [[host]] are IGNORED, because chains.candidate has no `{part}`");
+                warnings.push(warning);
+            }
+        };
+        own("limits", "depths", |host| host.max_depth.is_some());
+        own("patterns", "include and exclude", |host| host.include.is_some() || host.exclude.is_some());
         warnings
     }
 }

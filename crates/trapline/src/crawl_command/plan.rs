@@ -1,5 +1,6 @@
 //! From the configuration to the options of the crawl.
 
+use regex::Regex;
 use trapline_core::{CanonicalRules, ProfileError};
 use trapline_crawl::CrawlOptions;
 use trapline_crawl::candidate::{
@@ -12,11 +13,7 @@ use crate::config::{self, FileConfig};
 /// The options of the crawl.
 pub(super) fn crawl_options(config: &FileConfig) -> Result<CrawlOptions, String> {
     let FileConfig { crawl, scope, traps, pace, retry, sitemaps, .. } = config;
-    let texts = |patterns: &[regex::Regex]| -> Vec<String> {
-        patterns.iter().map(|pattern| pattern.as_str().to_owned()).collect()
-    };
-    let patterns =
-        Patterns::new(&texts(&scope.include), &texts(&scope.exclude)).map_err(|error| error.to_string())?;
+    let patterns = patterns(&scope.include, &scope.exclude)?;
     let no_limit = |limit: Option<u32>| limit.map_or(usize::MAX, |limit| limit as usize);
     let agent = config.fetch.user_agent.as_deref().unwrap_or("trapline");
     let own_agent = config.robots.agents.first().map_or(agent, String::as_str);
@@ -42,7 +39,7 @@ pub(super) fn crawl_options(config: &FileConfig) -> Result<CrawlOptions, String>
             session_ids: traps.session_ids,
         },
         patterns,
-        queue: queue_options(config),
+        queue: queue_options(config)?,
         pace: PaceOptions {
             delay: pace.delay,
             factor: pace.factor,
@@ -100,18 +97,40 @@ fn scope_rules(config: &FileConfig) -> Result<Vec<ScopeRule>, String> {
 }
 
 /// Terms of queues.
-pub(super) fn queue_options(config: &FileConfig) -> QueueOptions {
+pub(super) fn queue_options(config: &FileConfig) -> Result<QueueOptions, String> {
     let precedence = Some(config.queue.precedence).filter(|precedence| *precedence != 3);
-    QueueOptions { hosts: host_terms(config), by_domain: config.pace.by_domain, precedence }
+    Ok(QueueOptions { hosts: host_terms(config)?, by_domain: config.pace.by_domain, precedence })
 }
 
-fn host_terms(config: &FileConfig) -> Vec<HostTerms> {
-    let terms = config.lists.host.iter().map(|host| HostTerms {
-        hosts: config::Text::text(&host.hosts),
-        delay: host.delay,
-        concurrency: host.per_host,
-        budget: host.budget,
-        precedence: host.precedence,
+fn patterns(include: &[Regex], exclude: &[Regex]) -> Result<Patterns, String> {
+    let texts = |patterns: &[Regex]| -> Vec<String> {
+        patterns.iter().map(|pattern| pattern.as_str().to_owned()).collect()
+    };
+    Patterns::new(&texts(include), &texts(exclude)).map_err(|error| error.to_string())
+}
+
+fn host_terms(config: &FileConfig) -> Result<Vec<HostTerms>, String> {
+    let scope = &config.scope;
+    let terms = config.lists.host.iter().map(|host| {
+        let own = host.include.is_some() || host.exclude.is_some();
+        let include = host.include.as_ref().unwrap_or(&scope.include);
+        let exclude = host.exclude.as_ref().unwrap_or(&scope.exclude);
+        Ok(HostTerms {
+            hosts: host.hosts.clone(),
+            delay: host.delay,
+            concurrency: host.per_host,
+            budget: host.budget,
+            balance: host.balance,
+            precedence: host.precedence,
+            max_depth: host.max_depth,
+            patterns: own.then(|| patterns(include, exclude)).transpose()?,
+            revisit: host.revisit,
+            strategy: host
+                .strategy
+                .iter()
+                .map(|argument| (argument.key.clone(), argument.value.clone()))
+                .collect(),
+        })
     });
     terms.collect()
 }

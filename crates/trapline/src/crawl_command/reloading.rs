@@ -73,7 +73,7 @@ impl Reloading {
         let fetcher = Fetcher::new(fetch_options).map_err(|error| error.to_string())?;
         let robots: Option<Arc<dyn Robots>> = run::robots(&self.frontier, &fetcher, &config);
         let before = self.present.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let queues = (plan::queue_options(&before), plan::queue_options(&config));
+        let queues = (plan::queue_options(&before)?, plan::queue_options(&config)?);
         let reload = Reload { options, fetch: Some(Arc::new(ToldFetcher(fetcher))), robots: Some(robots) };
         self.handle
             .reload(reload)
@@ -101,7 +101,7 @@ async fn apply_terms(
     before: &QueueOptions,
     now: &QueueOptions,
 ) -> Result<(), StoreError> {
-    if before.hosts == now.hosts {
+    if before.hosts.is_empty() && now.hosts.is_empty() {
         return Ok(());
     }
     let mut scan = Scan::new(Query::Queues { keys: None, state: None });
@@ -110,11 +110,11 @@ async fn apply_terms(
         let Rows::Queues(queues) = page.rows else { return Ok(()) };
         for queue in queues {
             let host = host_of(&queue.key);
-            if before.of(host) == now.of(host) {
+            let terms = now.terms(host);
+            if before.terms(host) == terms {
                 continue;
             }
             frontier.steer_queue(moment::now(), &queue.key, QueueChange::DefaultTerms).await?;
-            let terms = now.terms(host);
             if terms != Terms::default() {
                 frontier.steer_queue(moment::now(), &queue.key, QueueChange::Terms(terms)).await?;
             }

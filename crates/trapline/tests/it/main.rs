@@ -11,6 +11,7 @@ mod in_flight;
 mod keeping;
 mod links;
 mod operate;
+mod policies;
 mod robots;
 #[cfg(feature = "postgres")]
 mod servers;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use http::HeaderMap;
+use regex::Regex;
 use trapline_core::parse_url;
 use trapline_fetch::{HostPattern, Proxy, Route};
 use url::Url;
@@ -24,8 +25,10 @@ options! {
 options! {
     /// What is different for some hosts. Of several that match, the most exact one counts.
     HostOverride {
-        /// Which hosts: a name, `*.example.org` for all below it, `*` for every name, or an address such as `192.0.2.1` or
-        /// `2001:db8::1`. It has to be given.
+        /// Which hosts: a name, an address such as `192.0.2.1` or `2001:db8::1`, `domain:example.org` for that name and all below it,
+        /// `*.example.org` for those below it, another name with `*` for any letters and `?` for one, or `*` for every name. A name
+        /// or an address is more exact than all others; of the others the one with more letters is, and then the later one. It has
+        /// to be given.
         hosts as "match": HostPattern = "*.example.org".parse().expect("it is a pattern");
         /// How long the host is left alone after a fetch. Defaults to none: `pace.delay`.
         delay: Option<Duration> = None;
@@ -33,8 +36,20 @@ options! {
         per_host: Option<u32> = None;
         /// What may be spent on the host. Defaults to none: `queue.budget`.
         budget: Option<u64> = None;
+        /// How much of that before other hosts have their turn; with 0 the host is set aside. Defaults to none: `queue.balance`.
+        balance: Option<u64> = None;
         /// Which hosts are served first: lower ones. Defaults to none: `queue.precedence`.
         precedence: Option<u8> = None;
+        /// How many links its pages may be away from their seed. Defaults to none: `scope.max_depth`.
+        max_depth: Option<u32> = None;
+        /// Regular expressions; one of them must match, if there are any. Defaults to none: `scope.include`.
+        include: Option<Vec<Regex>> = None;
+        /// Regular expressions; what matches one of them is not fetched. Defaults to none: `scope.exclude`.
+        exclude: Option<Vec<Regex>> = None;
+        /// After how long a page is visited again; the crawl then ends by a limit or by hand. Defaults to none: never.
+        revisit: Option<Duration> = None;
+        /// What the strategy is told of the host, as `key=value`. Defaults to none.
+        strategy: Vec<Argument> = Vec::new();
         /// Whether robots.txt is obeyed. Defaults to none: `robots.obey`.
         robots: Option<bool> = None;
         /// Another user agent, whole. Defaults to none: `fetch.user_agent` with `fetch.contact`.
@@ -119,6 +134,30 @@ impl Text for HostProxy {
             Route::Through(proxy) => proxy.to_string(),
             Route::Direct | Route::Usual => "direct".to_owned(),
         }
+    }
+}
+
+/// What a strategy is told: a name, and a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Argument {
+    pub(crate) key: String,
+    pub(crate) value: String,
+}
+
+impl Text for Argument {
+    const FORM: &'static str = "key=value in quotes, such as \"pages_max=100\"";
+
+    fn of(text: &str) -> Result<Self, String> {
+        match text.split_once('=') {
+            Some((key, value)) if !key.trim().is_empty() => {
+                Ok(Self { key: key.trim().to_owned(), value: value.trim().to_owned() })
+            }
+            _ => Err(format!("`{text}` tells a strategy nothing: write {}", Self::FORM)),
+        }
+    }
+
+    fn text(&self) -> String {
+        format!("{}={}", self.key, self.value)
     }
 }
 

@@ -1,0 +1,41 @@
+//! What is different for some hosts: the policies of a crawl that a host may have of its own.
+//!
+//! Here is what they are and whose they are. Each takes effect where the crawl-wide one does.
+
+use std::time::Duration;
+
+use trapline_core::HostPattern;
+
+use super::Patterns;
+
+/// What is different for some hosts. What is none is as for all.
+#[derive(Clone, Debug, Default)]
+pub struct HostTerms {
+    /// Which hosts.
+    pub hosts: HostPattern,
+    /// How long a host is left alone after a fetch.
+    pub delay: Option<Duration>,
+    /// How many fetches at a time.
+    pub concurrency: Option<u32>,
+    /// How much may be spent on it.
+    pub budget: Option<u64>,
+    /// How much of that before others have their turn; with 0 it has none.
+    pub balance: Option<u64>,
+    /// When it has its turn, lower first.
+    pub precedence: Option<u8>,
+    /// How many links away from a seed its pages may be.
+    pub max_depth: Option<u32>,
+    /// Which of its URLs are wanted, and which are not.
+    pub patterns: Option<Patterns>,
+    /// After how long its pages are visited again. None for never.
+    pub revisit: Option<Duration>,
+    /// What a strategy is told of it, by name.
+    pub strategy: Vec<(String, String)>,
+}
+
+impl HostTerms {
+    /// Of several that may be for a host, the most exact one that is.
+    pub fn of<'t>(terms: &'t [Self], host: &str) -> Option<&'t Self> {
+        HostPattern::most_exact(terms.iter().map(|terms| (&terms.hosts, terms)), host)
+    }
+}

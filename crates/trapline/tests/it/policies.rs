@@ -1,0 +1,146 @@
+//! What is different for some hosts, and what a configuration promises of all, seen from the servers.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::sync::{Arc, Mutex};
+
+use crate::crawl::error;
+use crate::fetch::{ok, serve};
+use crate::folder::Folder;
+
+/// Some hosts, all on one server, and what they were asked for as `host/path`, robots.txt left out.
+pub(crate) struct Hosts {
+    resolve: String,
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+impl Hosts {
+    /// Hosts that answer a name and a path so.
+    pub(crate) fn serving(answer: impl Fn(&str, &str) -> String + Send + Clone + 'static) -> Self {
+        let asked: Arc<Mutex<Vec<String>>> = Arc::default();
+        let log = Arc::clone(&asked);
+        let address = serve(move |path, head| {
+            let host = head
+                .lines()
+                .find_map(|line| line.to_ascii_lowercase().strip_prefix("host: ").map(str::to_owned));
+            let host = host.unwrap_or_default();
+            if path != "/robots.txt" {
+                log.lock().expect("nobody panics with it").push(format!("{host}{path}"));
+            }
+            answer(&host, path)
+        });
+        Self { resolve: format!("*={address}"), asked }
+    }
+
+    /// Crawls them, as a configuration says.
+    pub(crate) fn crawl(&self, out: &Path, config: &str, arguments: &[&str]) -> Output {
+        fs::create_dir_all(out).expect("a folder can be made");
+        let file = out.join("crawl.toml");
+        fs::write(&file, config).expect("a file can be written");
+        Command::new(env!("CARGO_BIN_EXE_trapline"))
+            .args([
+                "crawl",
+                "-q",
+                "--allow-network",
+                "127.0.0.0/8",
+                "--contact",
+                "a@b.test",
+                "--no-sitemaps",
+                "--config",
+            ])
+            .arg(file)
+            .args(["--resolve", &self.resolve, "--out"])
+            .arg(out)
+            .args(arguments)
+            .stdin(Stdio::null())
+            .output()
+            .expect("the binary was built and runs")
+    }
+
+    /// What was asked for, sorted.
+    pub(crate) fn asked(&self) -> Vec<String> {
+        let mut asked = self.asked.lock().expect("nobody panics with it").clone();
+        asked.sort();
+        asked
+    }
+}
+
+/// A page for each path `/1`, `/1/2`, `/1/2/3`, which links to those below it.
+fn nested(_: &str, path: &str) -> String {
+    if path == "/robots.txt" {
+        return ok("Content-Type: text/plain\r\n", "User-agent: *\nDisallow: /a/x\n");
+    }
+    let base = path.trim_end_matches('/');
+    let links = ["a", "x"].map(|name| format!("<a href={base}/{name}>{name}</a>")).concat();
+    let links = if base.matches('/').count() < 2 { links } else { String::new() };
+    ok("Content-Type: text/html\r\n", &links)
+}
+
+#[test]
+fn hosts_have_policies_of_their_own_and_the_more_exact_one_counts() {
+    let folder = Folder::new("policies-hosts");
+    let hosts = Hosts::serving(nested);
+    let config = "
+        [pace]
+        delay = '0'
+        [scope]
+        exclude = ['/x$']
+        max_depth = 0
+        [[host]]
+        match = 'deep.one.test'
+        max_depth = 1
+        [[host]]
+        match = 'domain:one.test'
+        max_depth = 2
+        [[host]]
+        match = '*.pattern-?.test'
+        max_depth = 2
+        exclude = []
+        include = ['/x']
+        [[host]]
+        match = '*.two.test'
+        max_depth = 2
+        budget = 2
+        balance = 1
+        strategy = ['pages_max=5']
+        ";
+    let seeds = ["deep.one.test", "one.test", "a.pattern-1.test", "a.two.test", "two.test"];
+    let output = hosts.crawl(&folder.path, config, &seeds);
+    assert_eq!(output.status.code(), Some(3), "a budget holds some back: {}", error(&output));
+    assert_eq!(
+        hosts.asked(),
+        [
+            "a.pattern-1.test/",
+            "a.pattern-1.test/x",
+            "a.pattern-1.test/x/a",
+            "a.pattern-1.test/x/x",
+            "a.two.test/",
+            "a.two.test/a",
+            "deep.one.test/",
+            "deep.one.test/a",
+            "one.test/",
+            "one.test/a",
+            "one.test/a/a",
+            "two.test/",
+        ]
+    );
+}
+
+#[test]
+fn a_host_is_visited_again_after_its_interval() {
+    let folder = Folder::new("policies-revisit");
+    let hosts = Hosts::serving(|_, _| ok("Content-Type: text/html\r\n", ""));
+    let config = "
+        [pace]
+        delay = '0'
+        [crawl]
+        max_pages = 4
+        [[host]]
+        match = 'again.test'
+        revisit = '50ms'
+        ";
+    let output = hosts.crawl(&folder.path, config, &["again.test", "once.test"]);
+    assert_eq!(output.status.code(), Some(3), "{}", error(&output));
+    assert_eq!(hosts.asked(), ["again.test/", "again.test/", "again.test/", "once.test/"]);
+}
