@@ -8,6 +8,7 @@ use trapline_frontier::Frontier;
 use crate::candidate::{LimitOptions, Patterns, QueueOptions, ScopeKind, ScopeRule, TrapOptions};
 use crate::disposition::{PaceOptions, RetryOptions};
 use crate::ports::Robots;
+use crate::robots_policy::{RobotsPolicies, RobotsPolicy};
 use crate::strategies::StrategyChoice;
 
 /// What can be chosen for a crawl.
@@ -31,8 +32,11 @@ pub struct CrawlOptions {
     pub pace: PaceOptions,
     /// How often a page that fails is asked for.
     pub retry: RetryOptions,
-    /// By which name the crawl goes where pages speak to robots. Defaults to `trapline`.
-    pub agent: String,
+    /// How much is given on what hosts and pages say to robots. Defaults to all.
+    pub robots: RobotsPolicy,
+    /// By which names the crawl goes where pages speak to robots; the first one counts, unless the most favoured does. Defaults to
+    /// `trapline`.
+    pub agents: Vec<String>,
     /// Looks for sitemaps: those that robots.txt names. Defaults to true.
     pub sitemaps: bool,
     /// Looks at `/sitemap.xml` where robots.txt names none. Defaults to true.
@@ -78,7 +82,8 @@ impl Default for CrawlOptions {
             queue: QueueOptions::default(),
             pace: PaceOptions::default(),
             retry: RetryOptions::default(),
-            agent: "trapline".to_owned(),
+            robots: RobotsPolicy::default(),
+            agents: vec!["trapline".to_owned()],
             sitemaps: true,
             sitemap_guess: true,
             sitemaps_max: 1000,
@@ -99,6 +104,10 @@ impl Default for CrawlOptions {
 }
 
 impl CrawlOptions {
+    pub(crate) fn robots_policies(&self) -> RobotsPolicies {
+        RobotsPolicies { usual: self.robots, hosts: self.queue.hosts.clone() }
+    }
+
     /// How long a host is left alone that may have been asked for something, where nobody can tell any more what came of it.
     pub async fn wait_after(
         &self,
@@ -111,10 +120,13 @@ impl CrawlOptions {
         let queue = frontier.queue(now, key).await.ok().flatten();
         let set = queue.map_or(Duration::ZERO, |queue| queue.delay);
         let Ok(url) = parse_url(&request.url, None) else { return self.pace.delay.max(set) };
-        let own = self.queue.of(url.host_str().unwrap_or_default()).and_then(|terms| terms.delay);
+        let host = url.host_str().unwrap_or_default();
+        let own = self.queue.of(host).and_then(|terms| terms.delay);
         let word = match robots {
-            Some(robots) => robots.known(now, &url).await,
-            None => None,
+            Some(robots) if self.robots_policies().of(host) != RobotsPolicy::Ignore => {
+                robots.known(now, &url).await
+            }
+            _ => None,
         };
         own.unwrap_or(self.pace.delay).max(set).max(self.pace.asked_by(word.as_ref()))
     }

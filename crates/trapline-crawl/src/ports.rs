@@ -45,6 +45,11 @@ pub trait Robots: Send + Sync + 'static {
     /// What robots.txt says to a URL, which may take a request to the server.
     async fn ask(&self, now: Timestamp, url: &Url) -> RobotsWord;
 
+    /// The same, if the crawl goes by several names: what it says to the one that may do most. Defaults to the same.
+    async fn ask_most_favored(&self, now: Timestamp, url: &Url) -> RobotsWord {
+        self.ask(now, url).await
+    }
+
     /// What is known of it already, by this process or by those before it. Nobody is asked for more. Defaults to nothing.
     async fn known(&self, _now: Timestamp, _url: &Url) -> Option<RobotsWord> {
         None

@@ -6,6 +6,7 @@ use http::{HeaderName, HeaderValue, Method};
 use trapline_core::Timestamp;
 use trapline_crawl::ports::{Fetch, Robots, RobotsWord};
 use trapline_crawl::{ErrorClass, RedirectTo, Response, ResponseError, ResponseTimes, WebRequest};
+use trapline_extract::Rules;
 use url::Url;
 
 use crate::dial::Protocol;
@@ -96,13 +97,26 @@ impl Robots for RobotsCache {
         word(&self.of(now, url).await.0, url)
     }
 
+    async fn ask_most_favored(&self, now: Timestamp, url: &Url) -> RobotsWord {
+        let file = self.of(now, url).await.0;
+        let each = file.rules_of_each(self.agents());
+        // The first that may, with all that is said to it.
+        let rules = each.iter().find(|rules| rules.check(url).allowed).unwrap_or(&file.rules);
+        word_of(&file, rules, url)
+    }
+
     async fn known(&self, now: Timestamp, url: &Url) -> Option<RobotsWord> {
         RobotsCache::known(self, now, url).await.map(|file| word(&file, url))
     }
 }
 
 fn word(file: &RobotsFile, url: &Url) -> RobotsWord {
-    let decision = file.rules.check(url);
+    word_of(file, &file.rules, url)
+}
+
+/// What a file says by some of its rules.
+fn word_of(file: &RobotsFile, rules: &Rules, url: &Url) -> RobotsWord {
+    let decision = rules.check(url);
     let unreachable = file.standing == RobotsStanding::Unreachable;
     let trouble = file.trouble.as_ref();
     RobotsWord {
@@ -111,7 +125,7 @@ fn word(file: &RobotsFile, url: &Url) -> RobotsWord {
         refused: trouble.is_some_and(|trouble| trouble.refused),
         allowed: decision.allowed,
         line: decision.line.map(|line| format!("line {}: {line}", line.number)),
-        crawl_delay: file.rules.crawl_delay(),
+        crawl_delay: rules.crawl_delay(),
         unreachable_until: unreachable.then_some(file.until),
         fetched: file.fetched,
         sitemaps: file.sitemaps(url),

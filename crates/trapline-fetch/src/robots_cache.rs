@@ -91,6 +91,8 @@ pub struct RobotsFile {
     pub trouble: Option<RobotsTrouble>,
     /// Addresses of sitemaps, once somebody has asked.
     sitemaps: OnceLock<Arc<[Url]>>,
+    /// What it says to each of our names by itself, likewise.
+    each: OnceLock<Vec<Rules>>,
 }
 
 /// Why a robots.txt could not be had.
@@ -117,7 +119,13 @@ impl RobotsFile {
             failures,
             trouble: None,
             sitemaps: OnceLock::new(),
+            each: OnceLock::new(),
         }
+    }
+
+    /// What it says to each of our names by itself.
+    pub(crate) fn rules_of_each(&self, names: &[String]) -> &[Rules] {
+        self.each.get_or_init(|| names.iter().map(|name| self.robots.for_agent(name)).collect())
     }
 
     /// The addresses of sitemaps that the file names, as URLs. It is the file of this one.
@@ -233,7 +241,8 @@ impl RobotsCache {
             }
         };
         let (file, bytes) = (Arc::new(file), weight(&authority));
-        let bytes = bytes + weight_of(&file.robots);
+        // Each name may have rules of its own.
+        let bytes = bytes + weight_of(&file.robots) * inner.options.agents.len().max(1);
         *host.file.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&file));
         inner.lock().weigh(&authority, bytes, &inner.options);
         drop(asking);
@@ -250,6 +259,11 @@ impl RobotsCache {
             Some(file) => Some(file),
             None => inner.noted(now, origin.name()).await.map(Arc::new),
         }
+    }
+
+    /// By which names the crawler goes.
+    pub(crate) fn agents(&self) -> &[String] {
+        &self.0.options.agents
     }
 
     /// Whether a URL may be fetched.

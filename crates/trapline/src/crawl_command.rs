@@ -17,7 +17,6 @@ mod report;
 mod resume;
 mod run;
 mod seeds;
-mod some_robots;
 mod standing;
 mod steered;
 mod watch;
@@ -150,7 +149,7 @@ pub(crate) struct CrawlArgs {
     /// Do not look for sitemaps.
     #[arg(long)]
     no_sitemaps: bool,
-    /// Do not ask robots.txt. Only for servers of your own.
+    /// Do not ask robots.txt, nor heed what pages ask of robots. Only for servers of your own.
     #[arg(long)]
     ignore_robots: bool,
     /// Progress as lines of JSON.
@@ -186,7 +185,7 @@ impl CrawlArgs {
             .texts("--allow-network", "fetch.allow_networks", &self.allow_network)
             .switch("--embeds", "scope.embeds", self.embeds, "true")
             .switch("--no-sitemaps", "sitemaps.follow", self.no_sitemaps, "false")
-            .switch("--ignore-robots", "robots.obey", self.ignore_robots, "false")
+            .switch("--ignore-robots", "robots.policy", self.ignore_robots, "ignore")
     }
 }
 

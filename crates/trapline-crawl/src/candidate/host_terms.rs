@@ -7,6 +7,7 @@ use std::time::Duration;
 use trapline_core::HostPattern;
 
 use super::Patterns;
+use crate::robots_policy::RobotsPolicy;
 
 /// What is different for some hosts. What is none is as for all.
 #[derive(Clone, Debug, Default)]
@@ -27,6 +28,8 @@ pub struct HostTerms {
     pub max_depth: Option<u32>,
     /// Which of its URLs are wanted, and which are not.
     pub patterns: Option<Patterns>,
+    /// How much is given on what it says to robots.
+    pub robots: Option<RobotsPolicy>,
     /// After how long its pages are visited again. None for never.
     pub revisit: Option<Duration>,
     /// What a strategy is told of it, by name.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use trapline_core::{Request, SplitUrl};
-use trapline_extract::{Link, LinkKind};
+use trapline_extract::{Link, LinkKind, Page};
 use trapline_frontier::Outcome;
 
 use super::Disposition;
@@ -14,6 +14,7 @@ use crate::chain::{Flow, Processor};
 use crate::line::SkippedLine;
 use crate::options::CrawlOptions;
 use crate::response::RedirectTo;
+use crate::robots_policy::{RobotsPolicies, RobotsPolicy};
 
 /// How many redirects of a seed make the target a seed.
 const SEED_REDIRECTS_MAX: usize = 5;
@@ -22,7 +23,8 @@ const SEED_REDIRECTS_MAX: usize = 5;
 pub(super) struct Links {
     candidates: Arc<CandidateChain>,
     scope: Arc<Scope>,
-    agent: String,
+    policies: RobotsPolicies,
+    agents: Vec<String>,
     redirected_seeds: bool,
 }
 
@@ -31,7 +33,8 @@ impl Links {
         Self {
             candidates: Arc::clone(candidates),
             scope: Arc::clone(scope),
-            agent: options.agent.clone(),
+            policies: options.robots_policies(),
+            agents: options.agents.clone(),
             redirected_seeds: options.redirected_seeds,
         }
     }
@@ -74,10 +77,20 @@ impl Links {
         }
     }
 
+    /// Whether a page asks us not to follow any of its links.
+    fn says_no(&self, page: &Page, policy: RobotsPolicy) -> bool {
+        let mut names = self.agents.iter().map(|name| page.robots.of(name).nofollow);
+        match policy {
+            RobotsPolicy::MostFavored => !self.agents.is_empty() && names.all(|says_no| says_no),
+            _ => names.next().unwrap_or(page.robots.everyone.nofollow),
+        }
+    }
+
     fn links(&self, disposition: &mut Disposition) {
         let Some(page) = disposition.visit.page.take() else { return };
         let from = Arc::clone(&disposition.visit.lease.request);
-        let page_says_no = page.robots.of(&self.agent).nofollow;
+        let policy = self.policies.of(disposition.visit.url().host_str().unwrap_or_default());
+        let page_says_no = self.says_no(&page, policy);
         // Pages repeat themselves, and fragments do not matter here. What may be followed once may be followed.
         let is_free = |link: &Link| link.kind != LinkKind::Embed && !link.is_nofollow();
         let mut free = BTreeSet::new();
@@ -92,7 +105,10 @@ impl Links {
                 continue;
             }
             let hop = if link.kind == LinkKind::Embed { 'E' } else { 'L' };
-            let origin = Origin::Link { kind: link.kind, nofollow: page_says_no || link.is_nofollow() };
+            let origin = Origin::Link {
+                kind: link.kind,
+                nofollow: policy.heeds_pages() && (page_says_no || link.is_nofollow()),
+            };
             match Prospect::new(child(&from, url.to_owned(), hop), origin) {
                 Some(prospect) => self.consider(disposition, prospect),
                 None => disposition.results.skipped.push(SkippedLine {

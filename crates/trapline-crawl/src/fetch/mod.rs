@@ -149,7 +149,14 @@ pub(crate) fn chain(crawl: &Common<'_>, own: Processors<Visit>) -> Result<Proces
     let mut parts: Processors<Visit> = vec![
         Arc::new(scope::Recheck::new(Arc::clone(crawl.scope), crawl.parts.frontier.clone())),
         Arc::new(crawl.ask()),
-        Arc::new(robots::Obey { robots, world, gate: Arc::clone(&gate), pause, crawl_delay }),
+        Arc::new(robots::Obey {
+            robots,
+            policies: options.robots_policies(),
+            world,
+            gate: Arc::clone(&gate),
+            pause,
+            crawl_delay,
+        }),
         Arc::new(conditional::Conditional { on: options.conditional }),
         Arc::new(get::Get { fetch, gate }),
         Arc::new(extract::Extract),

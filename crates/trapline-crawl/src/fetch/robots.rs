@@ -8,11 +8,13 @@ use super::{Verdict, Visit};
 use crate::chain::{Flow, Processor};
 use crate::gate::Gate;
 use crate::ports::{Robots, RobotsWord, World};
+use crate::robots_policy::{RobotsPolicies, RobotsPolicy};
 
 /// Disregards what robots.txt forbids.
 pub(super) struct Obey {
     /// None for a crawl that does not ask.
     pub(super) robots: Option<Arc<dyn Robots>>,
+    pub(super) policies: RobotsPolicies,
     pub(super) world: Arc<dyn World>,
     pub(super) gate: Arc<Gate>,
     /// Hosts are left alone between two requests, so also after that for robots.txt.
@@ -34,14 +36,20 @@ impl Processor<Visit> for Obey {
     }
 
     async fn process(&self, visit: &mut Visit) -> Flow {
-        let Some(robots) = &self.robots else { return Flow::Next };
+        let policy = self.policies.of(visit.url().host_str().unwrap_or_default());
+        let Some(robots) = self.robots.as_ref().filter(|_| policy != RobotsPolicy::Ignore) else {
+            return Flow::Next;
+        };
         if self.gate.is_closed() {
             visit.verdict = Some(Verdict::Release { asked: false });
             return Flow::End;
         }
         // The clock of the store, which said when the visit began, may be a little ahead.
         let now = self.world.now().max(visit.started);
-        let word = robots.ask(now, visit.url()).await;
+        let word = match policy {
+            RobotsPolicy::MostFavored => robots.ask_most_favored(now, visit.url()).await,
+            _ => robots.ask(now, visit.url()).await,
+        };
         visit.verdict = if let Some(until) = word.unreachable_until {
             let asked = word.fetched >= visit.started;
             let trouble = word.trouble.as_deref().map_or(String::new(), |trouble| format!(": {trouble}"));

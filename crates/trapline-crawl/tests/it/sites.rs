@@ -100,6 +100,8 @@ impl Reply {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RobotsTxt {
     pub(crate) disallow: Vec<&'static str>,
+    /// What of that another of the crawl's names may see.
+    pub(crate) favors: Vec<&'static str>,
     pub(crate) crawl_delay: Option<Duration>,
     pub(crate) sitemaps: Vec<&'static str>,
     /// It cannot be had; asked again after so long.
@@ -340,6 +342,14 @@ impl Robots for Sites {
         word.allowed = line.is_none() && word.unreachable_until.is_none();
         word.line = line.map(|path| format!("Disallow: {path}"));
         word
+    }
+
+    async fn ask_most_favored(&self, now: Timestamp, url: &Url) -> RobotsWord {
+        let word = self.ask(now, url).await;
+        let robots = self.robots.lock().unwrap();
+        let text = robots.get(url.host_str().unwrap_or_default()).map(|(text, _)| text);
+        let favored = text.is_some_and(|text| text.favors.iter().any(|path| url.path().starts_with(path)));
+        RobotsWord { allowed: word.allowed || favored && word.unreachable_until.is_none(), ..word }
     }
 
     async fn known(&self, _: Timestamp, url: &Url) -> Option<RobotsWord> {

@@ -332,3 +332,24 @@ async fn sitemaps_count_in_what_is_remembered() {
     assert_eq!(file.sitemaps(&url(&server, "/")).len(), 1000);
     assert!(cache.size().1 > 200_000, "{:?}", cache.size());
 }
+
+#[tokio::test]
+async fn the_most_favoured_of_several_names_may_do_what_any_of_them_may() {
+    use trapline_crawl::ports::Robots as _;
+    let file = "User-agent: alpha\nDisallow: /\nCrawl-delay: 9\n\nUser-agent: beta\nDisallow: /b\nCrawl-delay: 2\n\n\
+                User-agent: gamma\nDisallow: /\nAllow: /b/open";
+    let (server, asked) = counted(ok("", file)).await;
+    let agents = ["alpha", "beta", "gamma"].map(str::to_owned).to_vec();
+    let cache = RobotsCache::new(fetcher(), None, RobotsOptions { agents, ..RobotsOptions::default() });
+    for (path, one, favored, delay) in
+        [("/", false, true, Some(2)), ("/b", false, false, Some(9)), ("/b/open", false, true, None)]
+    {
+        let url = url(&server, path);
+        assert_eq!(cache.ask(NOW, &url).await.allowed, one, "{path}");
+        let word = cache.ask_most_favored(NOW, &url).await;
+        assert_eq!((word.allowed, word.crawl_delay.map(|delay| delay.as_secs())), (favored, delay), "{path}");
+    }
+    let word = cache.ask_most_favored(NOW, &url(&server, "/b")).await;
+    assert_eq!(word.line.as_deref(), Some("line 2: Disallow: /"));
+    assert_eq!(asked.load(Ordering::SeqCst), 1);
+}

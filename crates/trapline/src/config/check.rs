@@ -3,8 +3,8 @@
 use std::fmt::Display;
 use std::time::Duration;
 
-use trapline_crawl::StrategyError;
 use trapline_crawl::strategies::StrategyShelf;
+use trapline_crawl::{RobotsPolicy, StrategyError};
 
 use super::layers::Loaded;
 use super::reading::{Mistake, Source};
@@ -35,6 +35,12 @@ pub(super) fn check(loaded: &Loaded, known: &[String]) -> Vec<Mistake> {
         "a period takes some time; write \"none\" for no period",
     );
     found.some("queue.balance", config.queue.balance > 0, "a queue that may spend nothing is never served");
+    let favors = |policy| policy == RobotsPolicy::MostFavored;
+    let choosing = "name those to choose from in robots.agents";
+    let has_names = !config.robots.agents.is_empty();
+    found.some("robots.policy", has_names || !favors(config.robots.policy), choosing);
+    let of_hosts = config.lists.host.iter().any(|host| host.robots.is_some_and(favors));
+    found.some("host", has_names || !of_hosts, choosing);
     found.some("crawl.name", !config.crawl.name.is_empty(), "a crawl needs a name");
     for error in config.chain_names().mistakes() {
         found.wrong(&format!("chains.{}", error.chain()), error);

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use trapline_crawl::RobotsPolicy;
 use trapline_fetch::{FetchOptions, RobotsOptions};
 use trapline_frontier::Settings;
 
@@ -149,7 +150,7 @@ fn flags_win_over_the_environment_and_the_environment_over_the_file() {
         .text("--burst", "pace.burst", Some(6))
         .text("--jitter", "pace.jitter", None::<&str>)
         .texts("--include", "scope.include", &["a", "b,c"])
-        .switch("--ignore-robots", "robots.obey", true, "false")
+        .switch("--ignore-robots", "robots.policy", true, "ignore")
         .switch("--no-sitemaps", "sitemaps.follow", false, "false")
         .set(&["crawl.max_bytes=1GiB".to_owned(), "scope.exclude=['x', 'y']".to_owned()]);
     let loaded = read(file, &variables, &flags).map_err(|refused| refused.to_string()).unwrap();
@@ -159,7 +160,7 @@ fn flags_win_over_the_environment_and_the_environment_over_the_file() {
     let include: Vec<_> = config.scope.include.iter().map(regex::Regex::as_str).collect();
     assert_eq!(include, ["a", "b,c"]);
     assert_eq!(config.scope.exclude.len(), 2);
-    assert_eq!((config.robots.obey, config.sitemaps.follow), (false, true));
+    assert_eq!((config.robots.policy, config.sitemaps.follow), (RobotsPolicy::Ignore, true));
     assert_eq!(config.crawl.max_bytes.map(|size| size.0), Some(1 << 30));
 
     let source = |option: &str| loaded.source(option).to_string();
@@ -222,7 +223,7 @@ fn a_whole_file_is_understood() {
         [[host]]
         match = "*.slow.example"
         delay = "10s"
-        robots = false
+        robots = "ignore"
         headers = { X-Client = "trapline" }
         proxy = "direct"
         [[credentials]]
@@ -383,6 +384,22 @@ fn values_that_do_not_fit_are_told_what_would() {
         (
             "[[host]]\nmatch = \"*.127.0.0.1\"",
             "2: host[1].match: \"*.127.0.0.1\" is no pattern for hosts: expected a name, an address, domain:example.com, *.example.com, a name with * or ?, or *",
+        ),
+        (
+            "[robots]\npolicy = \"favored\"",
+            "2: robots.policy: `favored` is not one of obey, robots_txt, ignore, most_favored",
+        ),
+        (
+            "[robots]\npolicy = \"most_favored\"",
+            "2: robots.policy: name those to choose from in robots.agents",
+        ),
+        (
+            "[[host]]\nmatch = \"a\"\nrobots = false",
+            "3: host[1].robots: here stands true or false: write obey, robots_txt, most_favored or ignore, in quotes",
+        ),
+        (
+            "[[host]]\nmatch = \"a\"\nrobots = \"most_favored\"",
+            "1: host: name those to choose from in robots.agents",
         ),
         ("[queue]\nbalance = 0", "2: queue.balance: a queue that may spend nothing is never served"),
         (

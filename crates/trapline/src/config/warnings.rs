@@ -1,5 +1,7 @@
 //! What may be meant, and had better be told all the same: a crawl that is less polite, or goes further, than one expects.
 
+use trapline_crawl::RobotsPolicy;
+
 use super::file_config::FileConfig;
 use super::sections::{HostOverride, ScopeKind};
 
@@ -11,9 +13,15 @@ impl FileConfig {
         };
         let (chains, mut warnings) = (&self.chains, Vec::new());
         let mut warn = |holds: bool, what: &str| warnings.extend(holds.then(|| what.to_owned()));
-        warn(!self.robots.obey, "robots.txt is IGNORED: do this on servers of your own only");
+        let ignores = self.robots.policy == RobotsPolicy::Ignore;
+        warn(ignores, "robots.txt is IGNORED: do this on servers of your own only");
+        for host in self.lists.host.iter().filter(|host| host.robots == Some(RobotsPolicy::Ignore)) {
+            let warning =
+                format!("robots.txt of {} is IGNORED: do this on servers of your own only", host.hosts);
+            warn(!ignores, &warning);
+        }
         warn(
-            self.robots.obey && lacks(&chains.fetch, "robots"),
+            !ignores && lacks(&chains.fetch, "robots"),
             "robots.txt is IGNORED, because chains.fetch has no `robots`: do this on servers of your own only",
         );
         let bounded = !matches!(self.scope.kind, ScopeKind::Any) || !self.scope.rules.is_empty();

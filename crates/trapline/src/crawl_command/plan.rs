@@ -16,8 +16,10 @@ pub(super) fn crawl_options(config: &FileConfig) -> Result<CrawlOptions, String>
     let patterns = patterns(&scope.include, &scope.exclude)?;
     let no_limit = |limit: Option<u32>| limit.map_or(usize::MAX, |limit| limit as usize);
     let agent = config.fetch.user_agent.as_deref().unwrap_or("trapline");
-    let own_agent = config.robots.agents.first().map_or(agent, String::as_str);
-    let mut options = CrawlOptions {
+    let named = &config.robots.agents;
+    let agents = if named.is_empty() { &[agent.to_owned()][..] } else { named };
+    let product = |name: &String| name.split('/').next().unwrap_or(name).to_owned();
+    Ok(CrawlOptions {
         scope: match scope.kind {
             config::ScopeKind::Host => ScopeKind::Host,
             config::ScopeKind::Domain => ScopeKind::Domain,
@@ -55,7 +57,8 @@ pub(super) fn crawl_options(config: &FileConfig) -> Result<CrawlOptions, String>
             burst: pace.burst,
         },
         retry: RetryOptions { max: retry.max, wait: retry.wait, wait_max: retry.wait_max },
-        agent: own_agent.split('/').next().unwrap_or(own_agent).to_owned(),
+        robots: config.robots.policy,
+        agents: agents.iter().map(product).collect(),
         sitemaps: sitemaps.follow,
         sitemap_guess: sitemaps.guess,
         sitemaps_max: sitemaps.per_robots_max,
@@ -71,14 +74,7 @@ pub(super) fn crawl_options(config: &FileConfig) -> Result<CrawlOptions, String>
         max_time: crawl.max_time,
         end_when_exhausted: !crawl.pause_at_finish,
         ..CrawlOptions::default()
-    };
-    if !scope.nofollow {
-        // What a page asks for is then not asked about at all.
-        let usual = trapline_crawl::candidate::ORDER.map(str::to_owned).to_vec();
-        let names = options.chains.candidate.get_or_insert(usual);
-        names.retain(|name| name != "nofollow");
-    }
-    Ok(options)
+    })
 }
 
 fn scope_rules(config: &FileConfig) -> Result<Vec<ScopeRule>, String> {
@@ -124,6 +120,7 @@ fn host_terms(config: &FileConfig) -> Result<Vec<HostTerms>, String> {
             precedence: host.precedence,
             max_depth: host.max_depth,
             patterns: own.then(|| patterns(include, exclude)).transpose()?,
+            robots: host.robots,
             revisit: host.revisit,
             strategy: host
                 .strategy

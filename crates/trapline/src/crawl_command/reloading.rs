@@ -4,7 +4,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use trapline_core::Terms;
 use trapline_crawl::candidate::QueueOptions;
-use trapline_crawl::ports::Robots;
 use trapline_crawl::{CrawlHandle, Reload};
 use trapline_fetch::Fetcher;
 use trapline_frontier::{Frontier, Query, QueueChange, Rows, Scan, StoreError};
@@ -71,10 +70,11 @@ impl Reloading {
             complain(&format!("trapline crawl: {warning}"));
         }
         let fetcher = Fetcher::new(fetch_options).map_err(|error| error.to_string())?;
-        let robots: Option<Arc<dyn Robots>> = run::robots(&self.frontier, &fetcher, &config);
+        let robots = run::robots(&self.frontier, &fetcher, &config);
         let before = self.present.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let queues = (plan::queue_options(&before)?, plan::queue_options(&config)?);
-        let reload = Reload { options, fetch: Some(Arc::new(ToldFetcher(fetcher))), robots: Some(robots) };
+        let reload =
+            Reload { options, fetch: Some(Arc::new(ToldFetcher(fetcher))), robots: Some(Some(robots)) };
         self.handle
             .reload(reload)
             .await

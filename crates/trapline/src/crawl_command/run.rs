@@ -21,11 +21,10 @@ use super::ending::Ending;
 use super::files::ResultFiles;
 use super::folder::{self, Folder};
 use super::inject::Inject;
-use super::refusals::ToldFetcher;
+use super::refusals::{ToldFetcher, ToldRobots};
 use super::reloading::{LoadConfig, Reloading};
 use super::report::Report;
 use super::seeds::{self, SeedFile};
-use super::some_robots::SomeRobots;
 use super::standing::LastWord;
 use super::steered::Steered;
 use super::watch::{self, Telling, Watch};
@@ -122,7 +121,7 @@ pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig, load: LoadConfig) -> 
         let note = format!("{OUTPUT}{}", folder.id()?);
         let noted = note_of(&frontier, &note).await.map_err(told)?;
         if is_owner && !has_company(&frontier, &note).await.map_err(told)? {
-            resume::expire_leases(&frontier, &options, robots.as_deref()).await.map_err(told)?;
+            resume::expire_leases(&frontier, &options, Some(&*robots)).await.map_err(told)?;
         }
         let first = noted.is_none().then(|| ResultFiles::first_note(&note));
         let output = ResultFiles::open(folder.path(), note, noted.as_deref(), &config.output, in_memory)?;
@@ -138,13 +137,11 @@ pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig, load: LoadConfig) -> 
         }
 
         let world = Arc::new(RealWorld(tokio::runtime::Handle::current()));
-        let mut builder = Crawl::builder(frontier.clone(), world)
+        let builder = Crawl::builder(frontier.clone(), world)
             .options(options)
+            .robots(robots)
             .output(Arc::new(output))
             .tally(Tally { pages_before: stats.fetched, bytes_before: stats.bytes, ..Tally::default() });
-        if let Some(robots) = robots {
-            builder = builder.robots(robots);
-        }
         let crawl = builder.build(Arc::new(ToldFetcher(fetcher))).map_err(|error| error.to_string())?;
         let handle = crawl.handle();
         listen_to_signals(&handle)?;
@@ -212,15 +209,10 @@ pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig, load: LoadConfig) -> 
     ended
 }
 
-/// Who knows robots.txt, if anybody is to.
-pub(super) fn robots(frontier: &Frontier, fetcher: &Fetcher, config: &FileConfig) -> Option<Arc<dyn Robots>> {
-    if !config.robots.obey {
-        return None;
-    }
+/// Who knows robots.txt. Whether anybody is asked is up to the crawl.
+pub(super) fn robots(frontier: &Frontier, fetcher: &Fetcher, config: &FileConfig) -> Arc<dyn Robots> {
     let notes = Arc::new(frontier.clone());
-    let robots = RobotsCache::new(fetcher.clone(), Some(notes), config.robots_options());
-    let ignoring = config.lists.host.iter().filter(|host| host.robots == Some(false));
-    Some(Arc::new(SomeRobots { robots, ignoring: ignoring.map(|host| host.hosts.clone()).collect() }))
+    Arc::new(ToldRobots(RobotsCache::new(fetcher.clone(), Some(notes), config.robots_options())))
 }
 
 /// Writes the report, and shows it.

@@ -59,7 +59,7 @@ fn what_is_less_polite_than_one_expects_is_warned_of() {
          delays, budgets and the like of [[host]], and pace.by_domain, are IGNORED, because chains.candidate has no `queue`\n"
     );
     assert_eq!(
-        warned("config-warnings-less", "[robots]\nobey = false\n[chains]\ncandidate = ['queue']\n"),
+        warned("config-warnings-less", "[robots]\npolicy = 'ignore'\n[chains]\ncandidate = ['queue']\n"),
         "robots.txt is IGNORED: do this on servers of your own only\n\
          chains.candidate has no `scope`: all links wait to be fetched, and those out of scope are dropped only when their turn \
          has come\n"

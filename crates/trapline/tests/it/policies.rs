@@ -144,3 +144,43 @@ fn a_host_is_visited_again_after_its_interval() {
     assert_eq!(output.status.code(), Some(3), "{}", error(&output));
     assert_eq!(hosts.asked(), ["again.test/", "again.test/", "again.test/", "once.test/"]);
 }
+
+#[test]
+fn robots_are_obeyed_as_far_as_a_policy_says() {
+    let pages = |_: &str, path: &str| match path {
+        "/robots.txt" => ok(
+            "Content-Type: text/plain\r\n",
+            "User-agent: *\nDisallow: /no\n\nUser-agent: friend\nDisallow: /no/friend\n",
+        ),
+        "/" => ok(
+            "Content-Type: text/html\r\n",
+            "<a href=/no/a>1</a><a href=/no/friend>2</a><a rel=nofollow href=/link>3</a>",
+        ),
+        _ => ok("Content-Type: text/html\r\n", ""),
+    };
+    let run = |name: &str, config: &str, arguments: &[&str]| {
+        let (folder, hosts) = (Folder::new(name), Hosts::serving(pages));
+        let config = format!("[pace]\ndelay = '0'\n{config}");
+        let output = hosts.crawl(&folder.path, &config, &[&["a.test"], arguments].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", error(&output));
+        let asked = hosts.asked().into_iter().map(|url| url["a.test".len()..].to_owned());
+        (asked.filter(|path| path != "/").collect::<Vec<_>>().join(" "), error(&output))
+    };
+    let quiet = String::new();
+    assert_eq!(run("policies-obey", "", &[]), (String::new(), quiet.clone()));
+    let robots_txt = "[robots]\npolicy = 'robots_txt'\n";
+    assert_eq!(run("policies-robots-txt", robots_txt, &[]), ("/link".to_owned(), quiet.clone()));
+    let favored = "[robots]\npolicy = 'most_favored'\nagents = ['trapline', 'friend']\n";
+    assert_eq!(run("policies-favored", favored, &[]), ("/no/a".to_owned(), quiet));
+
+    let all = "/link /no/a /no/friend".to_owned();
+    let loud = "trapline crawl: robots.txt is IGNORED: do this on servers of your own only\n".to_owned();
+    assert_eq!(run("policies-ignore", "", &["--ignore-robots"]), (all.clone(), loud));
+    let of_host = "[[host]]\nmatch = 'domain:a.test'\nrobots = 'ignore'\n";
+    let loud =
+        "trapline crawl: robots.txt of domain:a.test is IGNORED: do this on servers of your own only\n"
+            .to_owned();
+    assert_eq!(run("policies-ignore-host", of_host, &[]), (all, loud));
+    let but_host = "[robots]\npolicy = 'ignore'\n[[host]]\nmatch = 'a.test'\nrobots = 'obey'\n";
+    assert_eq!(run("policies-but-host", but_host, &[]).0, "");
+}

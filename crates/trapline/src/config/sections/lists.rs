@@ -5,6 +5,7 @@ use std::time::Duration;
 use http::HeaderMap;
 use regex::Regex;
 use trapline_core::parse_url;
+use trapline_crawl::RobotsPolicy;
 use trapline_fetch::{HostPattern, Proxy, Route};
 use url::Url;
 
@@ -50,8 +51,9 @@ options! {
         revisit: Option<Duration> = None;
         /// What the strategy is told of the host, as `key=value`. Defaults to none.
         strategy: Vec<Argument> = Vec::new();
-        /// Whether robots.txt is obeyed. Defaults to none: `robots.obey`.
-        robots: Option<bool> = None;
+        /// How much is given on what it says to robots: `obey`, `robots_txt`, `most_favored` or `ignore`. Defaults to none:
+        /// `robots.policy`.
+        robots: Option<RobotsPolicy> = None;
         /// Another user agent, whole. Defaults to none: `fetch.user_agent` with `fetch.contact`.
         user_agent: Option<String> = None;
         /// More headers, in place of those of the same name. No credentials. Defaults to none.

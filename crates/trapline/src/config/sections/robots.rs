@@ -2,14 +2,18 @@
 
 use std::time::Duration;
 
+use trapline_crawl::RobotsPolicy;
+
 use crate::config::options::options;
 use crate::config::texts::Size;
 
 options! {
     /// robots.txt. A host without the file allows everything; one whose file cannot be had allows nothing for a while.
     Robots {
-        /// Whether robots.txt is obeyed. To disobey it is impolite, and in places unlawful. Defaults to true.
-        obey: bool = true;
+        /// How much is given on what hosts and pages say to robots: `obey` (robots.txt, and pages and links that ask not to follow
+        /// them), `robots_txt` (that file alone), `most_favored` (as `obey`, but what any of `agents` may do is done) or `ignore`
+        /// (nothing, which is impolite, and in places unlawful). Defaults to obey.
+        policy: RobotsPolicy = RobotsPolicy::Obey;
         /// By which names the crawler goes in robots.txt, the most specific one first. Defaults to none: the product in
         /// `fetch.user_agent`.
         agents: Vec<String> = Vec::new();

@@ -34,8 +34,6 @@ options! {
         include: Vec<Regex> = Vec::new();
         /// Regular expressions; a URL that matches one of them is not fetched. Defaults to none.
         exclude: Vec<Regex> = Vec::new();
-        /// Whether links and pages that ask robots not to follow (`nofollow`) are heeded. Defaults to true.
-        nofollow: bool = true;
         /// Whether what pages are made of is fetched too: images, scripts, style sheets. Defaults to false.
         embeds: bool = false;
         /// Whether every decision is logged, with the rule that made it, at the level `debug`. Defaults to false.

@@ -103,7 +103,7 @@ fn crawl(server: &Nginx, out: &Path) -> Command {
     ]);
     // wget knows no `nofollow` of single links.
     command
-        .args(["--set", "retry.max=0", "--set", "scope.nofollow=false"])
+        .args(["--set", "retry.max=0", "--set", "robots.policy=robots_txt"])
         .stdin(Stdio::null())
         .stdout(Stdio::null());
     command
