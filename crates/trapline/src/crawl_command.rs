@@ -16,6 +16,8 @@ mod reloading;
 mod report;
 mod resume;
 mod run;
+#[cfg(test)]
+mod scenarios;
 mod seeds;
 mod standing;
 mod steered;

@@ -35,6 +35,7 @@ pub(super) fn check(loaded: &Loaded, known: &[String]) -> Vec<Mistake> {
         "a period takes some time; write \"none\" for no period",
     );
     found.some("queue.balance", config.queue.balance > 0, "a queue that may spend nothing is never served");
+    found.some("queue.partitions", config.queue.partitions > 0, "hosts stand in one line at least");
     let favors = |policy| policy == RobotsPolicy::MostFavored;
     let choosing = "name those to choose from in robots.agents";
     let has_names = !config.robots.agents.is_empty();

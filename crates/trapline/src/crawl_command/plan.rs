@@ -7,7 +7,9 @@ use trapline_crawl::candidate::{
     HostTerms, LimitOptions, Patterns, QueueOptions, ScopeKind, ScopeRule, TrapOptions,
 };
 use trapline_crawl::disposition::{PaceOptions, RetryOptions};
+use trapline_frontier::{Frontier, FrontierBuilder};
 
+use super::resume;
 use crate::config::{self, FileConfig};
 
 /// The options of the crawl.
@@ -132,9 +134,15 @@ fn host_terms(config: &FileConfig) -> Result<Vec<HostTerms>, String> {
     terms.collect()
 }
 
-/// By which rules two URLs are one page.
-pub(super) fn canonical(config: &FileConfig) -> Result<CanonicalRules, String> {
-    config::Text::text(&config.crawl.canonical).parse().map_err(|error: ProfileError| error.to_string())
+/// The frontier of the crawl, not opened yet.
+pub(super) fn frontier(config: &FileConfig) -> Result<FrontierBuilder, String> {
+    let canonical = config::Text::text(&config.crawl.canonical);
+    let canonical: CanonicalRules = canonical.parse().map_err(|error: ProfileError| error.to_string())?;
+    Ok(Frontier::builder(&config.crawl.name)
+        .settings(resume::settings(config))
+        .canonical(canonical)
+        .queue_key(config.queue.key)
+        .partitions(config.queue.partitions))
 }
 
 #[cfg(test)]

@@ -92,13 +92,7 @@ pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig, load: LoadConfig) -> 
     moment::follow(moment::now());
     let ended = runtime.block_on(async {
         let told = |error: StoreError| error.to_string();
-        let frontier = Frontier::builder(&config.crawl.name)
-            .settings(resume::settings(config))
-            .canonical(plan::canonical(config)?)
-            .queue_key(config.queue.key)
-            .open_shared(store, moment::now())
-            .await
-            .map_err(told)?;
+        let frontier = plan::frontier(config)?.open_shared(store, moment::now()).await.map_err(told)?;
         let steered = Steered::load(&frontier, moment::now()).await.map_err(told)?;
         let mut config = config.clone();
         if !steered.is_empty() {

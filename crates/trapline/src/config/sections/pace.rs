@@ -87,6 +87,9 @@ options! {
         precedence: u8 = 3;
         /// Whether new queues wait until those that are being served have spent their balance. Defaults to true.
         hold: bool = true;
+        /// Over how many lines hosts are spread, by their registrable domains. Lines are served in turn, so that the order among
+        /// hosts is exact only with 1. Fixed when a crawl begins. Defaults to 256.
+        partitions: u32 = 256;
         /// How many URLs may wait in a queue; more are refused. Defaults to none.
         max_length: Option<u64> = None;
     }
