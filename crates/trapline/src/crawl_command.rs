@@ -18,12 +18,14 @@ mod resume;
 mod run;
 #[cfg(test)]
 mod scenarios;
+mod seed_source;
 mod seeds;
 mod standing;
 mod steered;
 mod watch;
 mod world;
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -65,6 +67,7 @@ Examples:
   $ trapline crawl https://example.org/ --contact me@example.org
   $ trapline crawl example.org --out example --max-pages 1000
   $ trapline crawl --seeds hosts.txt --scope domain --delay 2s --exclude '\\.pdf$'
+  $ trapline crawl --seeds https://example.org/hosts.txt --max-time 1h
   $ trapline crawl --config crawl.toml
 
   A server on this machine:
@@ -76,9 +79,10 @@ pub(crate) struct CrawlArgs {
     /// Where to begin: URLs, or hosts without a scheme.
     #[arg(value_name = "SEED")]
     seeds: Vec<String>,
-    /// A file of seeds, a line each; - for standard input. What follows a # does not count, at the beginning or after a space.
-    #[arg(long = "seeds", value_name = "FILE|-")]
-    seed_files: Vec<PathBuf>,
+    /// A file of seeds, a line each; - for standard input, or the URL of such a list. What follows a # does not count, at the
+    /// beginning or after a space.
+    #[arg(long = "seeds", value_name = "FILE|-|URL")]
+    seed_files: Vec<OsString>,
     #[command(flatten)]
     config: ConfigFlags,
     /// The folder for results and for the crawl itself [default: trapline-crawl].

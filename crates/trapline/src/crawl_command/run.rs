@@ -1,8 +1,7 @@
 //! Puts a crawl together and lets it run.
 
-use std::fs::File;
-use std::io::{Read, Write};
-use std::path::{Path, PathBuf};
+use std::io::Write;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -24,7 +23,8 @@ use super::inject::Inject;
 use super::refusals::{ToldFetcher, ToldRobots};
 use super::reloading::{LoadConfig, Reloading};
 use super::report::Report;
-use super::seeds::{self, SeedFile};
+use super::seed_source::SeedSource;
+use super::seeds;
 use super::standing::LastWord;
 use super::steered::Steered;
 use super::watch::{self, Telling, Watch};
@@ -47,12 +47,8 @@ const LAST_LOOK: Duration = Duration::from_millis(500);
 /// Crawls until the end, and says how it went.
 pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig, load: LoadConfig) -> Result<ExitCode, String> {
     let command_line = command_line_seeds(args, config)?;
-    // What comes through a pipe is opened only once.
-    let is_pipe =
-        |path: &Path| std::fs::metadata(path).is_ok_and(|about| !about.is_file() && !about.is_dir());
-    for path in args.seed_files.iter().filter(|path| path.as_os_str() != "-" && !is_pipe(path)) {
-        File::open(path).map_err(|error| format!("cannot read seeds from {}: {error}", path.display()))?;
-    }
+    let sources = args.seed_files.iter().map(|text| SeedSource::of(text)).collect::<Result<Vec<_>, _>>()?;
+    sources.iter().try_for_each(SeedSource::check)?;
     let mut options = plan::crawl_options(config)?;
     let mut fetch_options =
         config.fetch_options().map_err(|(option, message)| format!("{option}: {message}"))?;
@@ -106,11 +102,25 @@ pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig, load: LoadConfig) -> 
         resume::apply_settings(&frontier, config).await.map_err(told)?;
         let known = watch::known(&frontier).await.map_err(told)?;
         let stats = known.stats.clone();
-        if nothing && stats.urls.iter().sum::<u64>() == 0 {
+        let known_urls = stats.urls.iter().sum::<u64>();
+        if nothing && known_urls == 0 {
             folder.leave();
             return Err(NO_SEEDS.to_owned());
         }
         let fetcher = Fetcher::new(fetch_options).map_err(|error| error.to_string())?;
+        let mut fetched = Vec::with_capacity(sources.len());
+        for source in sources {
+            match source.fetched(&ToldFetcher(fetcher.clone())).await {
+                Ok(source) => fetched.push(source),
+                Err(message) => {
+                    if known_urls == 0 {
+                        folder.leave();
+                    }
+                    return Err(message);
+                }
+            }
+        }
+        let sources = fetched;
         let robots = robots(&frontier, &fetcher, config);
         let note = format!("{OUTPUT}{}", folder.id()?);
         let noted = note_of(&frontier, &note).await.map_err(told)?;
@@ -165,7 +175,7 @@ pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig, load: LoadConfig) -> 
             asking: None,
         };
         let watching = tokio::spawn(watch.run());
-        let seeding = tokio::spawn(seed(handle.clone(), command_line, args.seed_files.clone(), all_injected));
+        let seeding = tokio::spawn(seed(handle.clone(), command_line, sources, all_injected));
         let begun = Instant::now();
         let ran = crawl.run().await.map_err(|error| error.to_string());
         seeding.abort();
@@ -250,29 +260,19 @@ fn command_line_seeds(
     all.map(|seed| seeds::read(seed).map_err(|wrong| format!("`{seed}`: {wrong}"))).collect()
 }
 
-fn open_seeds(path: &Path) -> std::io::Result<SeedFile<Box<dyn Read + Send>>> {
-    if path.as_os_str() == "-" {
-        return Ok(SeedFile::of_pipe(Box::new(std::io::stdin())));
-    }
-    let file = File::open(path)?;
-    let is_file = file.metadata().is_ok_and(|about| about.is_file());
-    Ok(if is_file { SeedFile::new(Box::new(file)) } else { SeedFile::of_pipe(Box::new(file)) })
-}
-
-/// Hands over all seeds: those of the command line, then file by file, then those of the folder.
+/// Hands over all seeds: those of the command line, then source by source, then those of the folder.
 async fn seed(
     handle: CrawlHandle,
     first: Vec<trapline_crawl::candidate::Prospect>,
-    files: Vec<PathBuf>,
+    sources: Vec<SeedSource>,
     all_injected: oneshot::Receiver<()>,
 ) {
     if !first.is_empty() && handle.seed(first).await.is_none() {
         return;
     }
-    for path in files {
-        let name = path.display().to_string();
-        // Opening a pipe waits until somebody writes to it.
-        let mut file = match tokio::task::spawn_blocking(move || open_seeds(&path)).await {
+    for source in sources {
+        let name = source.name();
+        let mut file = match tokio::task::spawn_blocking(move || source.open()).await {
             Ok(Ok(file)) => file,
             Ok(Err(error)) => {
                 complain(&format!("trapline crawl: cannot read seeds from {name}: {error}"));

@@ -184,3 +184,36 @@ fn robots_are_obeyed_as_far_as_a_policy_says() {
     let but_host = "[robots]\npolicy = 'ignore'\n[[host]]\nmatch = 'a.test'\nrobots = 'obey'\n";
     assert_eq!(run("policies-but-host", but_host, &[]).0, "");
 }
+
+#[test]
+fn seeds_come_from_a_list_on_the_web() {
+    let lists = |host: &str, path: &str| match (host, path) {
+        ("lists.test", "/seeds.txt") => {
+            ok("Content-Type: text/plain\r\n", "a.test # the first\nhttp://b.test/x\nmailto:me\n")
+        }
+        ("lists.test", "/moved") => {
+            "HTTP/1.1 301 Moved\r\nLocation: /seeds.txt\r\nContent-Length: 0\r\n\r\n".to_owned()
+        }
+        ("lists.test", _) => "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n".to_owned(),
+        _ => ok("Content-Type: text/html\r\n", ""),
+    };
+    let (folder, hosts) = (Folder::new("policies-seeds"), Hosts::serving(lists));
+    let output = hosts.crawl(&folder.path, "", &["--seeds", "http://lists.test/moved"]);
+    assert_eq!(output.status.code(), Some(0), "{}", error(&output));
+    assert_eq!(hosts.asked(), ["a.test/", "b.test/x", "lists.test/moved", "lists.test/seeds.txt"]);
+    let told = error(&output);
+    assert!(told.contains("http://lists.test/moved:3: "), "{told}");
+
+    // What cannot be had ends it before it begins.
+    for (list, why) in [
+        ("http://lists.test/none", "the server answers 404"),
+        ("http://10.0.0.1/list", "--allow-network NETWORK"),
+        ("s3://bucket/list", "`s3:` is not read"),
+    ] {
+        let folder = Folder::new("policies-no-seeds");
+        let output = hosts.crawl(&folder.path, "", &["--seeds", list]);
+        assert_eq!(output.status.code(), Some(2), "{}", error(&output));
+        let told = error(&output);
+        assert!(told.contains(&format!("cannot read seeds from {list}: ")) && told.contains(why), "{told}");
+    }
+}
