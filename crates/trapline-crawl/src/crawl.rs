@@ -23,7 +23,7 @@ use crate::options::CrawlOptions;
 use crate::parts::Parts;
 use crate::patience::{GRACE, Halt};
 use crate::ports::{Output, OutputError, Results, World};
-use crate::strategies::{self, Strategy, StrategyError};
+use crate::strategies::{self, Strategies, StrategyError};
 use crate::tally::Tally;
 
 /// At most so many visits are settled in one step.
@@ -46,7 +46,7 @@ pub struct Crawl {
     pub(crate) parts: Parts,
     pub(crate) scope: Arc<Scope>,
     pub(crate) candidates: Arc<CandidateChain>,
-    pub(crate) strategy: Arc<dyn Strategy>,
+    pub(crate) strategies: Arc<Strategies>,
     pub(crate) flights: Flights,
     pub(crate) handle: CrawlHandle,
     pub(crate) orders: mpsc::Receiver<Order>,
@@ -114,7 +114,7 @@ impl Crawl {
         })
         .await?;
         let report = self.patiently("look", async |frontier, now| frontier.report(now).await).await?;
-        if let Err(error) = strategies::check_order(&*self.strategy, report.settings.order) {
+        if let Err(error) = strategies::check_order(self.strategies.usual(), report.settings.order) {
             return Err(Halt::Failed(error.into()));
         }
         loop {
@@ -124,7 +124,7 @@ impl Crawl {
             self.renew_leases().await?;
             let claimed = self.claim_and_start().await?;
             if let Some(end) = self.end(&claimed).await? {
-                let words = self.strategy.last_words(&self.tally());
+                let words = self.strategies.usual().last_words(&self.tally());
                 self.tally().last_words = words;
                 self.patiently("flush", async |frontier, _| frontier.flush().await).await?;
                 return Ok(end);

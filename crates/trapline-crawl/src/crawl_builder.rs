@@ -194,7 +194,7 @@ impl CrawlBuilder {
             strategies: self.strategies,
             pace_memory: PaceMemory::default(),
         };
-        let Made { scope, candidates, strategy, chains } = parts.make(&mut options)?;
+        let Made { scope, candidates, strategies, chains } = parts.make(&mut options)?;
         let (sender, orders) = mpsc::channel(ORDERS_MAX);
         let (hasten, haste) = watch::channel(Haste::None);
         let handle = CrawlHandle {
@@ -212,7 +212,7 @@ impl CrawlBuilder {
             parts,
             scope,
             candidates,
-            strategy,
+            strategies,
             handle,
             orders,
             held: VecDeque::new(),

@@ -30,7 +30,7 @@ pub enum CrawlEnd {
 impl Crawl {
     pub(crate) fn limit_reached(&self, now: Timestamp) -> Option<CrawlEnd> {
         let mut tally = self.tally();
-        if let Some(goal) = self.strategy.goal(&tally) {
+        if let Some(goal) = self.strategies.usual().goal(&tally) {
             tally.goal = Some(goal);
             Some(CrawlEnd::Goal)
         } else if self.options.max_pages.is_some_and(|most| tally.pages_ever() >= most) {

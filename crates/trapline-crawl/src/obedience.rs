@@ -184,13 +184,14 @@ impl Crawl {
         seed: Candidate,
         beside: &mut Vec<(Request, Wish)>,
     ) -> Result<Result<Candidate, SkippedLine>, Halt> {
-        let strategy = Arc::clone(&self.strategy);
+        let strategies = Arc::clone(&self.strategies);
+        let url = parse_url(&seed.request.url, None).ok();
+        let host = url.as_ref().and_then(|url| url.host_str()).unwrap_or_default();
+        let strategy = strategies.of(host);
         let mut memory = Memory::default();
         let mut site = None;
         if strategy.remembers() {
             let memories = Arc::clone(&self.parts.memories);
-            let host = parse_url(&seed.request.url, None).ok();
-            let host = host.as_ref().and_then(|url| url.host_str()).unwrap_or_default();
             let remembered = self
                 .hearing(memories.of(strategy.name(), strategies::site_of(host)), Some("remember"))
                 .await??;
@@ -223,10 +224,10 @@ impl Crawl {
         }
         let report = self.patiently("look", async |frontier, now| frontier.report(now).await).await?;
         let made = self.parts.make(&mut options).and_then(|made| {
-            strategies::check_order(&*made.strategy, report.settings.order)?;
+            strategies::check_order(made.strategies.usual(), report.settings.order)?;
             Ok(made)
         });
-        let Made { scope, candidates, strategy, chains } = match made {
+        let Made { scope, candidates, strategies, chains } = match made {
             Ok(made) => made,
             Err(error) => {
                 (self.parts.fetch, self.parts.robots) = before;
@@ -239,7 +240,8 @@ impl Crawl {
         .await?;
         self.handle.set_concurrency(options.concurrency);
         self.flights.exchange(chains);
-        (self.scope, self.candidates, self.strategy, self.options) = (scope, candidates, strategy, options);
+        (self.scope, self.candidates, self.strategies, self.options) =
+            (scope, candidates, strategies, options);
         Ok(Ok(()))
     }
 

@@ -12,7 +12,7 @@ use crate::flights::Chains;
 use crate::gate::Gate;
 use crate::options::CrawlOptions;
 use crate::ports::{Fetch, Robots, World};
-use crate::strategies::{Ask, Decide, Memories, Strategy, StrategyError, StrategyShelf};
+use crate::strategies::{Ask, Decide, Memories, Strategies, StrategyError, StrategyShelf};
 
 /// What the chains of a crawl are made of.
 pub(crate) struct Parts {
@@ -35,7 +35,7 @@ pub(crate) struct Parts {
 pub(crate) struct Made {
     pub(crate) scope: Arc<Scope>,
     pub(crate) candidates: Arc<CandidateChain>,
-    pub(crate) strategy: Arc<dyn Strategy>,
+    pub(crate) strategies: Arc<Strategies>,
     pub(crate) chains: Chains,
 }
 
@@ -44,17 +44,17 @@ pub(crate) struct Common<'c> {
     pub(crate) options: &'c CrawlOptions,
     pub(crate) scope: &'c Arc<Scope>,
     pub(crate) parts: &'c Parts,
-    strategy: &'c Arc<dyn Strategy>,
+    strategies: &'c Arc<Strategies>,
 }
 
 impl Common<'_> {
     pub(crate) fn ask(&self) -> Ask {
-        Ask { strategy: Arc::clone(self.strategy), memories: Arc::clone(&self.parts.memories) }
+        Ask { strategies: Arc::clone(self.strategies), memories: Arc::clone(&self.parts.memories) }
     }
 
     pub(crate) fn decide(&self, candidates: &Arc<CandidateChain>) -> Decide {
         Decide {
-            strategy: Arc::clone(self.strategy),
+            strategies: Arc::clone(self.strategies),
             memories: Arc::clone(&self.parts.memories),
             candidates: Arc::clone(candidates),
         }
@@ -82,7 +82,8 @@ impl Parts {
         let dispositions = self.disposition_processors.iter().map(|processor| processor.name());
         append(&mut names.disposition, &disposition::ORDER, dispositions);
 
-        let strategy = self.strategies.make(&options.strategy)?;
+        let strategies =
+            Arc::new(Strategies::new(&self.strategies, &options.strategy, &options.queue.hosts)?);
         let scope = Arc::new(Scope::new(options.scope, options.scope_rules.clone()));
         let candidates = Arc::new(CandidateChain::new(
             options,
@@ -90,12 +91,12 @@ impl Parts {
             self.frontier.clone(),
             self.rules.clone(),
         )?);
-        let common = Common { options, scope: &scope, parts: self, strategy: &strategy };
+        let common = Common { options, scope: &scope, parts: self, strategies: &strategies };
         let chains = Chains {
             fetch: fetch::chain(&common, self.fetch_processors.clone())?,
             disposition: disposition::chain(&common, &candidates, self.disposition_processors.clone())?,
         };
-        Ok(Made { scope, candidates, strategy, chains })
+        Ok(Made { scope, candidates, strategies, chains })
     }
 }
 

@@ -7,6 +7,7 @@
 mod arguments;
 mod basic;
 mod breadth_first;
+mod by_host;
 mod depth_first;
 mod discovery;
 mod fifo;
@@ -28,6 +29,7 @@ use url::Url;
 
 use arguments::wrong;
 pub use arguments::{ArgumentError, Arguments};
+pub use by_host::Strategies;
 pub use memory::Memory;
 pub(crate) use memory::{Memories, SiteMemory};
 pub(crate) use processors::{Ask, Decide, consider, wished};
@@ -227,6 +229,14 @@ pub enum StrategyError {
         name: String,
         /// What is wrong.
         error: ArgumentError,
+    },
+    /// It cannot do with what it is told of some hosts.
+    #[error("for {hosts}: {error}")]
+    Host {
+        /// Which hosts.
+        hosts: String,
+        /// What is wrong.
+        error: Box<StrategyError>,
     },
     /// The crawl has another order.
     #[error(

@@ -7,7 +7,7 @@ use trapline_core::{Candidate, Request};
 use trapline_frontier::{Outcome, Query, Rows, Scan, StoreError, UrlState};
 use url::Url;
 
-use super::{After, FoundLink, Memories, Memory, Seen, SiteMemory, Strategy, Wish, site_of};
+use super::{After, FoundLink, Memories, Memory, Seen, SiteMemory, Strategies, Strategy, Wish, site_of};
 use crate::candidate::{CandidateChain, Origin, Prospect, without_fragment};
 use crate::chain::{Flow, Processor};
 use crate::disposition::Disposition;
@@ -22,7 +22,7 @@ pub(crate) const INFERRED_HOP: char = 'I';
 
 /// Asks the strategy before a fetch.
 pub(crate) struct Ask {
-    pub(crate) strategy: Arc<dyn Strategy>,
+    pub(crate) strategies: Arc<Strategies>,
     pub(crate) memories: Arc<Memories>,
 }
 
@@ -33,13 +33,14 @@ impl Processor<Visit> for Ask {
     }
 
     async fn process(&self, visit: &mut Visit) -> Flow {
-        if !self.strategy.remembers() {
-            return self.refuse(visit, &Memory::default());
+        let strategy = self.strategies.of(visit.url().host_str().unwrap_or_default());
+        if !strategy.remembers() {
+            return refuse(strategy, visit, &Memory::default());
         }
-        match memory_of(&self.memories, &*self.strategy, visit.url()).await {
+        match memory_of(&self.memories, strategy, visit.url()).await {
             Ok(site) => {
                 let memory = site.lock().clone();
-                self.refuse(visit, &memory)
+                refuse(strategy, visit, &memory)
             }
             Err(_) => {
                 // The loop meets the same trouble, and says so.
@@ -50,21 +51,19 @@ impl Processor<Visit> for Ask {
     }
 }
 
-impl Ask {
-    fn refuse(&self, visit: &mut Visit, memory: &Memory) -> Flow {
-        match self.strategy.refuses(&visit.lease.request, memory) {
-            None => Flow::Next,
-            Some(detail) => {
-                visit.verdict = Some(Verdict::Disregard { rule: RULE, detail });
-                Flow::End
-            }
+fn refuse(strategy: &dyn Strategy, visit: &mut Visit, memory: &Memory) -> Flow {
+    match strategy.refuses(&visit.lease.request, memory) {
+        None => Flow::Next,
+        Some(detail) => {
+            visit.verdict = Some(Verdict::Disregard { rule: RULE, detail });
+            Flow::End
         }
     }
 }
 
 /// Asks the strategy after a fetch: what to make of links, and what comes next.
 pub(crate) struct Decide {
-    pub(crate) strategy: Arc<dyn Strategy>,
+    pub(crate) strategies: Arc<Strategies>,
     pub(crate) memories: Arc<Memories>,
     pub(crate) candidates: Arc<CandidateChain>,
 }
@@ -96,7 +95,7 @@ impl Processor<Disposition> for Decide {
 
 impl Decide {
     async fn decide(&self, disposition: &mut Disposition) -> Result<(), StoreError> {
-        let strategy = &*self.strategy;
+        let strategy = self.strategies.of(disposition.visit.url().host_str().unwrap_or_default());
         let site = match strategy.remembers() {
             true => Some(memory_of(&self.memories, strategy, disposition.visit.url()).await?),
             false => None,

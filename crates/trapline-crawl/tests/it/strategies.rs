@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use trapline_core::{Request, Timestamp};
+use trapline_crawl::candidate::HostTerms;
 use trapline_crawl::strategies::{
     After, ArgumentError, Arguments, BUILT_IN, FoundLink, Memory, Seen, Strategy, StrategyShelf, Wish,
 };
@@ -323,6 +324,30 @@ fn a_strategy_is_exchanged_while_the_crawl_runs() {
     assert_eq!(answers[0], Ok(()));
     assert!(answers[1].as_ref().unwrap_err().contains("there is no strategy `nonsense`; there are basic,"));
     assert!(answers[2].as_ref().unwrap_err().contains("needs the order `lifo`"));
+}
+
+/// Some hosts are told other things.
+#[test]
+fn hosts_have_arguments_of_their_own() {
+    let home = |host: &str| (format!("http://{host}/"), ["/1", "/2", "/3", "/4"]);
+    let homes = [home("a.test"), home("b.test")];
+    let sites = homes.iter().fold(Sites::new(), |sites, (url, links)| sites.put(url, [page(links)]));
+    let sites = with_strategy(sites, "discovery", &[("pages", "3"), ("errors", "2")]).with(|options| {
+        options.queue.hosts.push(HostTerms {
+            hosts: "b.test".parse().unwrap(),
+            strategy: vec![("pages".to_owned(), "1".to_owned())],
+            ..HostTerms::default()
+        });
+    });
+    sites.crawl(&["http://a.test/", "http://b.test/"]);
+    let asked = |host: &str| sites.asked().iter().filter(|url| url.contains(host)).count();
+    assert_eq!((asked("a.test"), asked("b.test")), (4, 2), "{:?}", sites.asked());
+
+    let sites = sites.with(|options| options.queue.hosts[0].strategy[0].1 = "many".to_owned());
+    let error = sites.world.run(async {
+        sites.builder().await.build(Arc::new(sites.clone())).map(|_| ()).unwrap_err().to_string()
+    });
+    assert!(error.starts_with("for b.test: the strategy `discovery` cannot do with pages=many"), "{error}");
 }
 
 #[test]

@@ -3,11 +3,13 @@
 use std::fmt::Display;
 use std::time::Duration;
 
-use trapline_crawl::strategies::StrategyShelf;
+use trapline_crawl::candidate::HostTerms;
+use trapline_crawl::strategies::{Strategies, StrategyShelf};
 use trapline_crawl::{RobotsPolicy, StrategyError};
 
 use super::layers::Loaded;
 use super::reading::{Mistake, Source};
+use super::sections::strategy::StrategyArgument;
 use super::value::Value;
 
 /// Mistakes that are none of a value alone. Options that have one already are left out.
@@ -81,10 +83,18 @@ impl Found<'_> {
     /// Whether the strategy does, and the order for it.
     fn strategy(&mut self) {
         let config = &self.loaded.config;
-        match StrategyShelf::default().make(&config.strategy.choice()) {
+        let told = config.lists.host.iter().map(|host| HostTerms {
+            hosts: host.hosts.clone(),
+            strategy: host.strategy.iter().map(StrategyArgument::pair).collect(),
+            ..HostTerms::default()
+        });
+        let told: Vec<_> = told.collect();
+        match Strategies::new(&StrategyShelf::default(), &config.strategy.choice(), &told) {
             Err(error @ StrategyError::Argument { .. }) => self.wrong("strategy.args", error),
+            Err(error @ StrategyError::Host { .. }) => self.wrong("host", error),
             Err(error) => self.wrong("strategy.name", error),
-            Ok(strategy) => {
+            Ok(strategies) => {
+                let strategy = strategies.usual();
                 let chosen = *self.loaded.source("queue.order") != Source::Default;
                 let wanted = strategy.order().filter(|order| chosen && *order != config.queue.order);
                 if let Some(wanted) = wanted {

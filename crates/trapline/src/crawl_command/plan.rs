@@ -10,6 +10,7 @@ use trapline_crawl::disposition::{PaceOptions, RetryOptions};
 use trapline_frontier::{Frontier, FrontierBuilder};
 
 use super::resume;
+use crate::config::sections::strategy::StrategyArgument;
 use crate::config::{self, FileConfig};
 
 /// The options of the crawl.
@@ -124,11 +125,7 @@ fn host_terms(config: &FileConfig) -> Result<Vec<HostTerms>, String> {
             patterns: own.then(|| patterns(include, exclude)).transpose()?,
             robots: host.robots,
             revisit: host.revisit,
-            strategy: host
-                .strategy
-                .iter()
-                .map(|argument| (argument.key.clone(), argument.value.clone()))
-                .collect(),
+            strategy: host.strategy.iter().map(StrategyArgument::pair).collect(),
         })
     });
     terms.collect()

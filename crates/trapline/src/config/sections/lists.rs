@@ -11,6 +11,7 @@ use url::Url;
 
 use crate::config::options::{Options, entry, options, write_entry};
 use crate::config::reading::{Given, Reading};
+use crate::config::sections::strategy::StrategyArgument;
 use crate::config::value::{Text, Value};
 
 options! {
@@ -49,8 +50,8 @@ options! {
         exclude: Option<Vec<Regex>> = None;
         /// After how long a page is visited again; the crawl then ends by a limit or by hand. Defaults to none: never.
         revisit: Option<Duration> = None;
-        /// What the strategy is told of the host, as `key=value`. Defaults to none.
-        strategy: Vec<Argument> = Vec::new();
+        /// What the strategy is told of the host, each as "name=value", in place of what `strategy.args` has of the same name. Defaults to none.
+        strategy: Vec<StrategyArgument> = Vec::new();
         /// How much is given on what it says to robots: `obey`, `robots_txt`, `most_favored` or `ignore`. Defaults to none:
         /// `robots.policy`.
         robots: Option<RobotsPolicy> = None;
@@ -136,30 +137,6 @@ impl Text for HostProxy {
             Route::Through(proxy) => proxy.to_string(),
             Route::Direct | Route::Usual => "direct".to_owned(),
         }
-    }
-}
-
-/// What a strategy is told: a name, and a text.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Argument {
-    pub(crate) key: String,
-    pub(crate) value: String,
-}
-
-impl Text for Argument {
-    const FORM: &'static str = "key=value in quotes, such as \"pages_max=100\"";
-
-    fn of(text: &str) -> Result<Self, String> {
-        match text.split_once('=') {
-            Some((key, value)) if !key.trim().is_empty() => {
-                Ok(Self { key: key.trim().to_owned(), value: value.trim().to_owned() })
-            }
-            _ => Err(format!("`{text}` tells a strategy nothing: write {}", Self::FORM)),
-        }
-    }
-
-    fn text(&self) -> String {
-        format!("{}={}", self.key, self.value)
     }
 }
 

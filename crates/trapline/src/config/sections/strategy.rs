@@ -19,8 +19,8 @@ options! {
 impl Strategy {
     /// Which strategy, and with what arguments.
     pub(crate) fn choice(&self) -> StrategyChoice {
-        let pair = |argument: &StrategyArgument| (argument.name.clone(), argument.value.clone());
-        StrategyChoice { name: self.name.clone(), arguments: self.args.iter().map(pair).collect() }
+        let arguments = self.args.iter().map(StrategyArgument::pair).collect();
+        StrategyChoice { name: self.name.clone(), arguments }
     }
 }
 
@@ -31,13 +31,19 @@ pub(crate) struct StrategyArgument {
     value: String,
 }
 
+impl StrategyArgument {
+    pub(crate) fn pair(&self) -> (String, String) {
+        (self.name.clone(), self.value.clone())
+    }
+}
+
 impl Text for StrategyArgument {
     const FORM: &'static str = "\"name=value\", in quotes";
 
     fn of(text: &str) -> Result<Self, String> {
         match text.split_once('=') {
             Some((name, value)) if !name.trim().is_empty() => {
-                Ok(Self { name: name.trim().to_owned(), value: value.to_owned() })
+                Ok(Self { name: name.trim().to_owned(), value: value.trim().to_owned() })
             }
             _ => Err(format!("`{text}` is no argument: write a name, = and a value, such as pages=100")),
         }
