@@ -22,7 +22,7 @@ use crate::handle::{CrawlHandle, Haste, Order};
 use crate::options::CrawlOptions;
 use crate::parts::Parts;
 use crate::patience::{GRACE, Halt};
-use crate::ports::{Output, OutputError, Results, World};
+use crate::ports::{Output, OutputError, Results, SettledVisit, World};
 use crate::strategies::{self, Strategies, StrategyError};
 use crate::tally::Tally;
 
@@ -180,6 +180,7 @@ impl Crawl {
     async fn settle(&mut self, landed: Vec<Landed>) -> Result<(), Halt> {
         let mut batch = Vec::with_capacity(landed.len());
         let mut results = Vec::with_capacity(landed.len());
+        let mut fetched = Vec::with_capacity(landed.len());
         let mut sites = Vec::new();
         for landed in landed {
             let mut settlement = landed.settlement;
@@ -191,6 +192,7 @@ impl Crawl {
             }
             batch.push(settlement);
             results.push(landed.results);
+            fetched.push((landed.request, landed.key));
         }
         let Some(notes) = self.tell(&batch, &results).await? else {
             return self.release(batch).await;
@@ -201,6 +203,17 @@ impl Crawl {
         let settled =
             self.patiently("settle", async |frontier, now| frontier.settle(now, batch.clone()).await).await?;
         drop(sites);
+        let visits = batch.iter().zip(&settled).zip(&results).zip(&fetched);
+        let visits = visits.filter(|(((_, settled), _), _)| settled.answer != Answer::Stale);
+        let visits: Vec<_> = visits
+            .map(|(((settlement, _), results), (request, key))| SettledVisit {
+                request,
+                key,
+                outcome: &settlement.outcome,
+                results,
+            })
+            .collect();
+        self.output.settled(self.world.now(), &visits);
         let mut tally = self.tally();
         for ((settlement, settled), results) in batch.iter().zip(settled).zip(&results) {
             tracing::debug!(

@@ -24,6 +24,9 @@ use crate::strategies::SiteMemory;
 pub(crate) struct Landed {
     pub(crate) settlement: Settlement,
     pub(crate) results: Results,
+    /// What was fetched, and from which queue.
+    pub(crate) request: Arc<Request>,
+    pub(crate) key: Arc<str>,
     /// What the strategy remembers of the site, to be kept with the settlement.
     pub(crate) site: Option<Arc<SiteMemory>>,
 }
@@ -144,7 +147,7 @@ impl Drop for Flights {
 
 /// From a lease to its settlement. A panic on the way costs the URL, not the crawl.
 async fn fly(chains: &Chains, world: &dyn World, lease: Lease, now: Timestamp) -> Landed {
-    let (id, request) = (lease.id, Arc::clone(&lease.request));
+    let (id, request, key) = (lease.id, Arc::clone(&lease.request), Arc::clone(&lease.key));
     let place = Mutex::new("");
     let flight = AssertUnwindSafe(through(chains, world, lease, now, &place)).catch_unwind().await;
     let reason = match flight {
@@ -165,7 +168,7 @@ async fn fly(chains: &Chains, world: &dyn World, lease: Lease, now: Timestamp) -
         depth: request.depth,
     };
     let results = Results { page: None, skipped: vec![skipped] };
-    Landed { settlement: Settlement::new(id, Outcome::Dead { reason }), results, site: None }
+    Landed { settlement: Settlement::new(id, Outcome::Dead { reason }), results, request, key, site: None }
 }
 
 /// Through both chains.

@@ -104,6 +104,11 @@ impl Default for CrawlOptions {
 }
 
 impl CrawlOptions {
+    /// How much is given on what a host and its pages say to robots.
+    pub fn robots_policy(&self, host: &str) -> RobotsPolicy {
+        self.robots_policies().of(host)
+    }
+
     pub(crate) fn robots_policies(&self) -> RobotsPolicies {
         RobotsPolicies { usual: self.robots, hosts: self.queue.hosts.clone() }
     }

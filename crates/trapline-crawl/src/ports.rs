@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::future::BoxFuture;
-use trapline_core::Timestamp;
-use trapline_frontier::NoteWrite;
+use trapline_core::{Request, Timestamp};
+use trapline_frontier::{NoteWrite, Outcome};
 use url::Url;
 
 use crate::line::{PageLine, SkippedLine};
@@ -87,6 +87,23 @@ pub trait Output: Send + Sync + 'static {
     /// The answer is a note for each, to be kept in the same atomic step as the settlement: after a crash it tells how much of
     /// what was written belongs to visits that count. Empty if the output needs none.
     async fn write(&self, batch: &[Results]) -> Result<Vec<NoteWrite>, OutputError>;
+
+    /// Is told what was settled, once it was: for logs and counts, which must not keep the crawl waiting. What was stale by
+    /// then is left out. Defaults to nothing.
+    fn settled(&self, _now: Timestamp, _visits: &[SettledVisit<'_>]) {}
+}
+
+/// A visit that was settled.
+#[derive(Clone, Copy, Debug)]
+pub struct SettledVisit<'v> {
+    /// What was, or was not, fetched.
+    pub request: &'v Request,
+    /// The queue it was taken from.
+    pub key: &'v str,
+    /// What became of it.
+    pub outcome: &'v Outcome,
+    /// What is told of it.
+    pub results: &'v Results,
 }
 
 /// What came of one visit, or of candidates outside of any.

@@ -1,5 +1,7 @@
 //! How much is given on what hosts and pages say to robots.
 
+use std::fmt;
+
 use crate::candidate::HostTerms;
 
 /// How much is given on what hosts and pages say to robots.
@@ -28,6 +30,12 @@ impl RobotsPolicy {
     /// Whether pages and links are heeded that ask not to follow them.
     pub fn heeds_pages(self) -> bool {
         matches!(self, Self::Obey | Self::MostFavored)
+    }
+}
+
+impl fmt::Display for RobotsPolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(Self::NAMES.iter().find(|(_, policy)| policy == self).map_or("", |(name, _)| name))
     }
 }
 

@@ -37,7 +37,10 @@ use crate::ended::complain;
 use crate::log;
 
 pub(crate) use control::{Order, order};
+pub(crate) use folder::{has_store, store_url};
 pub(crate) use held::Held;
+pub(crate) use plan::{canonical, crawl_options, frontier};
+pub(crate) use run::robots;
 pub(crate) use steered::Steered;
 
 /// Exit code where all is done, and not one page came as it should.

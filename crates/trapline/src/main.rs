@@ -7,6 +7,7 @@ mod crawl_command;
 mod demo_command;
 mod doctor_command;
 mod ended;
+mod explain_command;
 mod fetch_command;
 mod frontier_command;
 mod links_command;
@@ -45,6 +46,7 @@ enum Command {
     Crawl(Box<crawl_command::CrawlArgs>),
     Demo(demo_command::DemoArgs),
     Doctor(doctor_command::DoctorArgs),
+    Explain(explain_command::ExplainArgs),
     Fetch(fetch_command::FetchArgs),
     Frontier(frontier_command::FrontierCommand),
     Links(links_command::LinksArgs),
@@ -72,6 +74,7 @@ fn main() -> ExitCode {
         Command::Crawl(args) => crawl_command::run(&args),
         Command::Demo(args) => demo_command::run(&args),
         Command::Doctor(args) => doctor_command::run(&args),
+        Command::Explain(args) => explain_command::run(&args),
         Command::Fetch(args) => fetch_command::run(&args),
         Command::Frontier(command) => frontier_command::run(&command),
         Command::Links(args) => links_command::run(&args),

@@ -32,6 +32,21 @@ pub(crate) fn write(at: Timestamp) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hours:02}:{minutes:02}:{seconds:02}.{:03}Z", ms % 1_000)
 }
 
+/// Points in time that a store wrote into a sentence, as dates. It knows no calendar, and counts from 1970.
+pub(crate) fn dated(sentence: &str) -> String {
+    /// The year 2001: what is before is no point in time but how long something takes.
+    const EARLIEST: u64 = 1_000_000_000_000;
+    let word = |word: &str| {
+        let bare = word.trim_end_matches([',', ';', '.']);
+        let at = parse_duration(bare).ok().and_then(|since| u64::try_from(since.as_millis()).ok());
+        match at.filter(|at| *at >= EARLIEST) {
+            Some(at) => format!("{}{}", write(Timestamp::from_millis(at)), &word[bare.len()..]),
+            None => word.to_owned(),
+        }
+    };
+    sentence.split(' ').map(word).collect::<Vec<_>>().join(" ")
+}
+
 /// Reads `2026-05-01T12:00:00Z`, with or without fractions of a second, or a duration from now.
 pub(crate) fn read(text: &str, now: Timestamp) -> Result<Timestamp, String> {
     if let Ok(duration) = parse_duration(text) {
@@ -99,6 +114,21 @@ fn date(days: u64) -> (u64, u64, u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_store_wrote_of_times_is_dated() {
+        for (said, expected) in [
+            (
+                "served again at 1777636800000ms, when the period ends",
+                "served again at 2026-05-01T12:00:00.000Z, when the period ends",
+            ),
+            ("blocked until 20574d", "blocked until 2026-05-01T00:00:00.000Z"),
+            ("it waits 60s and 3d, h2 5", "it waits 60s and 3d, h2 5"),
+            ("", ""),
+        ] {
+            assert_eq!(dated(said), expected);
+        }
+    }
 
     #[test]
     fn times_are_written_and_read_alike() {

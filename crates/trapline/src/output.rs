@@ -1,4 +1,4 @@
-//! How answers are printed: as tables for people, or as one JSON object a line for programs.
+//! How answers are printed: as tables for people, as one JSON object a line for programs, or as CSV for spreadsheets.
 //!
 //! A row is a list of names and values, in order. What a table has no room for is only in the JSON.
 
@@ -9,9 +9,21 @@ use serde_json::Value;
 /// One thing that is told of, value by value.
 pub(crate) type Row = Vec<(&'static str, Value)>;
 
+/// How answers are printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Format {
+    /// For people.
+    #[default]
+    Text,
+    /// One JSON object a line.
+    Json,
+    /// Comma-separated values, with a line of names first.
+    Csv,
+}
+
 /// Standard output.
 pub(crate) struct Output {
-    json: bool,
+    format: Format,
     out: BufWriter<Stdout>,
     /// Set once nothing can be written any more.
     failed: Option<io::Error>,
@@ -21,12 +33,16 @@ pub(crate) struct Output {
 
 impl Output {
     pub(crate) fn new(json: bool) -> Self {
-        Self { json, out: BufWriter::new(io::stdout()), failed: None, widths: Vec::new() }
+        Self::of(if json { Format::Json } else { Format::Text })
+    }
+
+    pub(crate) fn of(format: Format) -> Self {
+        Self { format, out: BufWriter::new(io::stdout()), failed: None, widths: Vec::new() }
     }
 
     /// Whether programs read it.
     pub(crate) fn is_json(&self) -> bool {
-        self.json
+        self.format == Format::Json
     }
 
     /// Whether nobody reads on.
@@ -34,10 +50,12 @@ impl Output {
         self.failed.is_some()
     }
 
-    /// Prints more rows of a table that has these columns.
+    /// Prints more rows of a table that has these columns, where people read it; programs are told all.
     pub(crate) fn rows(&mut self, columns: &[&str], rows: &[Row]) {
-        if self.json {
-            return rows.iter().for_each(|row| self.object(row));
+        match self.format {
+            Format::Json => return rows.iter().for_each(|row| self.object(row)),
+            Format::Csv => return rows.iter().for_each(|row| self.record(row)),
+            Format::Text => {}
         }
         let mut cells: Vec<Vec<String>> = Vec::new();
         if self.widths.is_empty() && !rows.is_empty() {
@@ -59,8 +77,10 @@ impl Output {
 
     /// Prints one thing, a line for each of its values, and for each of several.
     pub(crate) fn card(&mut self, row: &Row) {
-        if self.json {
-            return self.object(row);
+        match self.format {
+            Format::Json => return self.object(row),
+            Format::Csv => return self.record(row),
+            Format::Text => {}
         }
         let width = row.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
         for (name, value) in row {
@@ -81,9 +101,20 @@ impl Output {
         self.line(&as_object(row));
     }
 
+    /// Prints one line of CSV, and before the first one the names.
+    fn record(&mut self, row: &Row) {
+        if self.widths.is_empty() {
+            self.widths = vec![0; row.len()];
+            let names: Vec<_> = row.iter().map(|(name, _)| (*name).to_owned()).collect();
+            self.line(&names.join(","));
+        }
+        let values: Vec<_> = row.iter().map(|(_, value)| csv(value)).collect();
+        self.line(&values.join(","));
+    }
+
     /// Prints a sentence, for people only.
     pub(crate) fn say(&mut self, sentence: &str) {
-        if !self.json {
+        if self.format == Format::Text {
             self.line(sentence);
         }
     }
@@ -140,6 +171,19 @@ fn cell(value: &Value) -> String {
     }
 }
 
+/// A value in CSV. Text from the web must not become a formula in somebody's spreadsheet, so that what begins like one has an
+/// apostrophe in front.
+fn csv(value: &Value) -> String {
+    let text = match value {
+        Value::Null => return String::new(),
+        Value::Bool(_) | Value::Number(_) => return value.to_string(),
+        Value::String(text) if text.starts_with(['=', '+', '-', '@', '\t', '\r']) => format!("'{text}"),
+        Value::String(text) => text.clone(),
+        Value::Array(_) | Value::Object(_) => value.to_string(),
+    };
+    if text.contains(['"', ',', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
+}
+
 /// Text from the web must not steer the terminal.
 pub(crate) fn plain(text: &str) -> String {
     let harmless = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
@@ -163,5 +207,19 @@ mod tests {
         check(json!([]), "-");
         check(json!({}), "-");
         check(json!("a\u{1b}[2Jb\n"), "a\\u{1b}[2Jb\\n");
+    }
+
+    #[test]
+    fn csv_keeps_any_value_in_its_cell() {
+        let check = |value: Value, expected: &str| assert_eq!(csv(&value), expected);
+        check(json!(null), "");
+        check(json!(-3), "-3");
+        check(json!(true), "true");
+        check(json!("plain"), "plain");
+        check(json!("a,b"), "\"a,b\"");
+        check(json!("a\"b\nc"), "\"a\"\"b\nc\"");
+        check(json!("=1+cmd|'x'"), "'=1+cmd|'x'");
+        check(json!("@a,b"), "\"'@a,b\"");
+        check(json!({"a": 1}), "\"{\"\"a\"\":1}\"");
     }
 }

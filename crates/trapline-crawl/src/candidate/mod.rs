@@ -25,7 +25,7 @@ pub use host_terms::HostTerms;
 pub use limits::LimitOptions;
 pub use patterns::{PatternError, Patterns};
 pub use queue::QueueOptions;
-pub use scope::{Scope, ScopeDecision, ScopeError, ScopeKind, ScopeRule, SeedPlaces};
+pub use scope::{Scope, ScopeDecision, ScopeError, ScopeKind, ScopeRule, ScopeVote, SeedPlaces};
 pub use traps::TrapOptions;
 
 use crate::chain::{ChainError, Flow, Rule, Rules, in_order};
@@ -166,6 +166,16 @@ impl CandidateChain {
         let names = options.chains.candidate.clone().unwrap_or_else(|| ORDER.map(str::to_owned).to_vec());
         let rules = in_order("candidate", &names, &parts, |rule: &dyn Rule<Prospect>| rule.name())?;
         Ok(Self { rules, frontier, log: options.log_decisions })
+    }
+
+    /// What each rule says to a URL, those among them that would not be asked because one before has dropped it. A rule
+    /// that changes a prospect does so for the next ones.
+    pub fn opinions(&self, prospect: &mut Prospect) -> Vec<(&'static str, Option<Dropped>)> {
+        let ask = |rule: &Arc<dyn Rule<Prospect>>| {
+            rule.apply(prospect);
+            (rule.name(), prospect.dropped.take())
+        };
+        self.rules.iter().map(ask).collect()
     }
 
     /// Whether a URL is to be fetched: the candidate, or why not.

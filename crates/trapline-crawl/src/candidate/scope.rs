@@ -182,6 +182,15 @@ pub struct ScopeDecision {
     pub rule: Arc<str>,
 }
 
+/// What one rule of a scope says to a URL.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScopeVote {
+    /// The rule, as it is called in logs.
+    pub rule: Arc<str>,
+    /// Whether it accepts the URL or rejects it; None if it has no opinion.
+    pub accepts: Option<bool>,
+}
+
 impl Scope {
     /// What is near the seeds, and then what further rules say.
     pub fn new(kind: ScopeKind, further: Vec<ScopeRule>) -> Self {
@@ -196,6 +205,15 @@ impl Scope {
         let mut rules = vec![rest, near];
         rules.extend(further);
         Self { rules, seeds: SeedPlaces::new(kind) }
+    }
+
+    /// What each rule says to a URL, in their order; the last that has an opinion decides.
+    pub fn votes(&self, url: &SplitUrl) -> Vec<ScopeVote> {
+        let votes = self.rules.iter().map(|rule| ScopeVote {
+            rule: Arc::clone(&rule.name),
+            accepts: self.fits(&rule.matches, url).then_some(rule.accepts),
+        });
+        votes.collect()
     }
 
     /// Whether a URL belongs to the crawl.
@@ -347,6 +365,9 @@ mod tests {
             ("https://a.test/private/open", true, r"accept regex:/private/open\b"),
         ] {
             assert_eq!(scope.decide(&url(text)), ScopeDecision { accepted, rule: rule.into() }, "{text}");
+            let votes = scope.votes(&url(text));
+            let last = votes.iter().rfind(|vote| vote.accepts.is_some()).unwrap();
+            assert_eq!((&*last.rule, last.accepts, votes.len()), (rule, Some(accepted), 6), "{text}");
         }
     }
 

@@ -66,14 +66,15 @@ impl Disposition {
 
     /// All of it as one step for the frontier, and what is told of it.
     pub(crate) fn into_landed(self) -> Landed {
+        let lease = self.visit.lease;
         let settlement = Settlement {
-            lease: self.visit.lease.id,
+            lease: lease.id,
             outcome: self.outcome,
             delay: self.delay,
             links: self.links,
             notes: self.notes,
         };
-        Landed { settlement, results: self.results, site: self.site }
+        Landed { settlement, results: self.results, request: lease.request, key: lease.key, site: self.site }
     }
 }
 

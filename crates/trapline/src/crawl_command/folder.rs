@@ -26,12 +26,12 @@ pub(super) struct Folder {
 }
 
 /// The URL of the store in a folder.
-pub(super) fn store_url(folder: &Path) -> String {
+pub(crate) fn store_url(folder: &Path) -> String {
     format!("disk:{}", folder.join("store").display())
 }
 
 /// Whether there is a store in a folder.
-pub(super) fn has_store(folder: &Path) -> bool {
+pub(crate) fn has_store(folder: &Path) -> bool {
     folder.join("store").exists()
 }
 

@@ -14,7 +14,7 @@ use crate::config::sections::strategy::StrategyArgument;
 use crate::config::{self, FileConfig};
 
 /// The options of the crawl.
-pub(super) fn crawl_options(config: &FileConfig) -> Result<CrawlOptions, String> {
+pub(crate) fn crawl_options(config: &FileConfig) -> Result<CrawlOptions, String> {
     let FileConfig { crawl, scope, traps, pace, retry, sitemaps, .. } = config;
     let patterns = patterns(&scope.include, &scope.exclude)?;
     let no_limit = |limit: Option<u32>| limit.map_or(usize::MAX, |limit| limit as usize);
@@ -131,13 +131,16 @@ fn host_terms(config: &FileConfig) -> Result<Vec<HostTerms>, String> {
     terms.collect()
 }
 
+/// By which rules two URLs are one page.
+pub(crate) fn canonical(config: &FileConfig) -> Result<CanonicalRules, String> {
+    config::Text::text(&config.crawl.canonical).parse().map_err(|error: ProfileError| error.to_string())
+}
+
 /// The frontier of the crawl, not opened yet.
-pub(super) fn frontier(config: &FileConfig) -> Result<FrontierBuilder, String> {
-    let canonical = config::Text::text(&config.crawl.canonical);
-    let canonical: CanonicalRules = canonical.parse().map_err(|error: ProfileError| error.to_string())?;
+pub(crate) fn frontier(config: &FileConfig) -> Result<FrontierBuilder, String> {
     Ok(Frontier::builder(&config.crawl.name)
         .settings(resume::settings(config))
-        .canonical(canonical)
+        .canonical(canonical(config)?)
         .queue_key(config.queue.key)
         .partitions(config.queue.partitions))
 }

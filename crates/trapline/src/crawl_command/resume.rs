@@ -14,7 +14,7 @@ use crate::config::FileConfig;
 use crate::moment;
 
 /// What the frontier is told of the crawl. Limits of a run are kept here, so that a higher one lets it go on.
-pub(super) fn settings(config: &FileConfig) -> Settings {
+pub(crate) fn settings(config: &FileConfig) -> Settings {
     Settings { max_urls: None, max_bytes: None, max_time: None, pause_at_finish: false, ..config.settings() }
 }
 

@@ -213,8 +213,8 @@ pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig, load: LoadConfig) -> 
     ended
 }
 
-/// Who knows robots.txt. Whether anybody is asked is up to the crawl.
-pub(super) fn robots(frontier: &Frontier, fetcher: &Fetcher, config: &FileConfig) -> Arc<dyn Robots> {
+/// Who knows robots.txt: from the notes of a frontier, and from servers. Whether anybody is asked is up to the crawl.
+pub(crate) fn robots(frontier: &Frontier, fetcher: &Fetcher, config: &FileConfig) -> Arc<dyn Robots> {
     let notes = Arc::new(frontier.clone());
     Arc::new(ToldRobots(RobotsCache::new(fetcher.clone(), Some(notes), config.robots_options())))
 }

@@ -28,7 +28,7 @@ pub(super) fn print(
 }
 
 /// Shows all pages, as long as the reader wants more.
-pub(super) fn each_page(
+pub(crate) fn each_page(
     frontier: &Frontier,
     query: Query,
     mut show: impl FnMut(Rows) -> bool,
@@ -45,7 +45,7 @@ pub(super) fn each_page(
 }
 
 /// A time in a row; null if there is none.
-pub(super) fn time(at: Option<Timestamp>) -> Value {
+pub(crate) fn time(at: Option<Timestamp>) -> Value {
     json!(at.map(moment::write))
 }
 

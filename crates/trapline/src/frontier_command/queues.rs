@@ -74,11 +74,12 @@ impl ShowQueue {
     }
 }
 
-fn row(queue: &QueueReport) -> Row {
+/// All that is known of a queue.
+pub(crate) fn row(queue: &QueueReport) -> Row {
     vec![
         ("key", json!(&*queue.key)),
         ("state", json!(queue.state.to_string())),
-        ("why", json!(queue.why)),
+        ("why", json!(moment::dated(&queue.why))),
         ("pending", json!(queue.pending)),
         ("leased", json!(queue.leased)),
         ("done", json!(queue.done)),

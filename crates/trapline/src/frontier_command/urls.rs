@@ -90,7 +90,7 @@ fn row(url: &UrlReport, asked: Option<&str>) -> Row {
 }
 
 /// What the last visit left.
-fn page(page: &PageRecord) -> Value {
+pub(crate) fn page(page: &PageRecord) -> Value {
     let visit = &page.visit;
     json!({
         "visited": moment::write(page.visited),

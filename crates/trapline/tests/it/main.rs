@@ -4,6 +4,7 @@ mod config;
 mod copying;
 mod crawl;
 mod demo;
+mod explain;
 mod fetch;
 mod folder;
 mod frontier;
