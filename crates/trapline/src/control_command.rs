@@ -261,7 +261,7 @@ fn read_soon(path: &Path) -> Result<String, String> {
 }
 
 /// The process that crawls into a folder, if one does.
-fn runs(dir: &Path) -> Result<Option<u32>, String> {
+pub(crate) fn runs(dir: &Path) -> Result<Option<u32>, String> {
     let path = dir.join("crawl.lock");
     let lock = File::open(&path).map_err(|_| {
         format!(

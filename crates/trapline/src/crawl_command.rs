@@ -5,11 +5,13 @@
 
 mod adapt;
 mod control;
+mod crawl_log;
 mod ending;
 mod files;
 mod folder;
 mod held;
 mod inject;
+mod observed;
 mod plan;
 mod refusals;
 mod reloading;
@@ -161,6 +163,9 @@ pub(crate) struct CrawlArgs {
     /// Do not ask robots.txt, nor heed what pages ask of robots. Only for servers of your own.
     #[arg(long)]
     ignore_robots: bool,
+    /// A file to which a line is appended for each URL that was settled, in the columns of Heritrix's crawl.log.
+    #[arg(long, value_name = "FILE")]
+    crawl_log: Option<String>,
     /// Progress as lines of JSON.
     #[arg(long)]
     json: bool,
@@ -192,6 +197,7 @@ impl CrawlArgs {
             .text("--contact", "fetch.contact", self.contact.as_ref())
             .texts("--resolve", "fetch.resolve", &self.resolve)
             .texts("--allow-network", "fetch.allow_networks", &self.allow_network)
+            .text("--crawl-log", "output.crawl_log", self.crawl_log.as_ref())
             .switch("--embeds", "scope.embeds", self.embeds, "true")
             .switch("--no-sitemaps", "sitemaps.follow", self.no_sitemaps, "false")
             .switch("--ignore-robots", "robots.policy", self.ignore_robots, "ignore")

@@ -1,5 +1,6 @@
 //! The binary: configuration, wiring, commands. It alone knows which adapters exist.
 
+mod chronicle;
 mod config;
 mod config_command;
 mod control_command;
@@ -15,6 +16,7 @@ mod log;
 mod moment;
 mod output;
 mod panel;
+mod report_command;
 mod robots_command;
 mod sim_command;
 mod sitemap_command;
@@ -50,6 +52,7 @@ enum Command {
     Fetch(fetch_command::FetchArgs),
     Frontier(frontier_command::FrontierCommand),
     Links(links_command::LinksArgs),
+    Report(report_command::ReportCommand),
     Robots(robots_command::RobotsCommand),
     /// Pause a crawl: nothing is fetched until it is resumed, also after a restart
     Pause(control_command::ControlArgs),
@@ -78,6 +81,7 @@ fn main() -> ExitCode {
         Command::Fetch(args) => fetch_command::run(&args),
         Command::Frontier(command) => frontier_command::run(&command),
         Command::Links(args) => links_command::run(&args),
+        Command::Report(command) => report_command::run(&command),
         Command::Robots(command) => robots_command::run(&command),
         Command::Pause(args) => control_command::run(&args, &Order::Pause),
         Command::Reload(args) => control_command::run(&args, &Order::Reload),

@@ -83,6 +83,13 @@ impl ResultFiles {
     }
 }
 
+impl ResultFiles {
+    /// How long `pages.jsonl` is.
+    pub(super) fn pages_bytes(&self) -> u64 {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner).pages.bytes
+    }
+}
+
 impl Lines {
     fn open(path: PathBuf, noted: u64, fresh: bool, remedy: &'static str) -> Result<Self, String> {
         let trouble = |error: std::io::Error| format!("cannot open {}: {error}", path.display());

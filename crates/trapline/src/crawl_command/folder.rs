@@ -6,6 +6,7 @@
 //!   store/                                                 the crawl itself, unless it is kept elsewhere
 //!   inject/                                                seed files to be taken up while it runs
 //!   status.json  control/                                  how it stands, and orders to it
+//!   chronicle.json                                         what all runs add up to, and how they went: for reports
 //!   crawl.lock                                             who crawls into it
 //! ```
 
@@ -14,8 +15,15 @@ use std::io::{IsTerminal, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 /// What an earlier crawl may have left.
-const LEFT: [&str; 6] =
-    ["pages.jsonl", "skipped.jsonl", "report.txt", "report.json", "status.json", "output.id"];
+const LEFT: [&str; 7] = [
+    "pages.jsonl",
+    "skipped.jsonl",
+    "report.txt",
+    "report.json",
+    "status.json",
+    "output.id",
+    crate::chronicle::FILE,
+];
 
 /// The output folder of a crawl that runs. Nobody else crawls into it.
 pub(super) struct Folder {

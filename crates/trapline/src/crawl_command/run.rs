@@ -16,10 +16,12 @@ use trapline_fetch::{Fetcher, RobotsCache};
 use trapline_frontier::{CrawlChange, Frontier, Note, Query, Rows, Scan, Stats, StoreError};
 
 use super::control::{Control, write_whole};
+use super::crawl_log::CrawlLog;
 use super::ending::Ending;
 use super::files::ResultFiles;
 use super::folder::{self, Folder};
 use super::inject::Inject;
+use super::observed::{Observed, SharedChronicle};
 use super::refusals::{ToldFetcher, ToldRobots};
 use super::reloading::{LoadConfig, Reloading};
 use super::report::Report;
@@ -33,7 +35,7 @@ use super::{CrawlArgs, STOPPED, plan, resume};
 use crate::config::FileConfig;
 use crate::ended::complain;
 use crate::store_url::Shared;
-use crate::{moment, store_url};
+use crate::{chronicle, moment, store_url};
 
 const NO_SEEDS: &str =
     "no seeds: name a URL to begin with, such as https://example.org/, or a file with --seeds";
@@ -122,7 +124,8 @@ pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig, load: LoadConfig) -> 
         }
         let sources = fetched;
         let robots = robots(&frontier, &fetcher, config);
-        let note = format!("{OUTPUT}{}", folder.id()?);
+        let id = folder.id()?;
+        let note = format!("{OUTPUT}{id}");
         let noted = note_of(&frontier, &note).await.map_err(told)?;
         if is_owner && !has_company(&frontier, &note).await.map_err(told)? {
             resume::expire_leases(&frontier, &options, Some(&*robots)).await.map_err(told)?;
@@ -133,6 +136,10 @@ pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig, load: LoadConfig) -> 
             // Whatever is written before the first settlement is then known to be this crawl's.
             frontier.steer_crawl(moment::now(), CrawlChange::Note(note)).await.map_err(told)?;
         }
+        let kept = note_of(&frontier, &format!("{}{id}", chronicle::NOTES)).await.map_err(told)?;
+        let chronicle = SharedChronicle::resume(folder.path(), &id, kept.as_deref(), output.pages_bytes())?;
+        let log = config.output.crawl_log.as_deref().map(CrawlLog::open).transpose()?;
+        let output = Observed { results: output, chronicle: chronicle.clone(), log };
         if known.paused {
             let folder = folder.path().display();
             complain(&format!(
@@ -172,6 +179,7 @@ pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig, load: LoadConfig) -> 
             max_pages: config.crawl.max_pages,
             adaptive: config.crawl.adaptive.then_some(config.crawl.concurrency as usize),
             known,
+            chronicle: chronicle.clone(),
             asking: None,
         };
         let watching = tokio::spawn(watch.run());
@@ -193,7 +201,11 @@ pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig, load: LoadConfig) -> 
             Ok((ending, _)) => LastWord { name: ending.name(), trouble: None },
             Err(error) => LastWord { name: "trouble", trouble: Some(error.clone()) },
         };
-        watch::write_end(folder.path(), &handle, last.unwrap_or(stats), begun.elapsed(), word);
+        let last = last.unwrap_or(stats);
+        chronicle.sample(&last, 0);
+        chronicle.save(folder.path());
+        chronicle.note(&frontier, LAST_LOOK).await;
+        watch::write_end(folder.path(), &handle, last, begun.elapsed(), word);
         let (ending, stats) = ended?;
         if stats.is_none() {
             complain(&format!(

@@ -15,6 +15,7 @@ use trapline_frontier::{CrawlState, Frontier, Stats, StoreError};
 use super::adapt::{self, Gauge};
 use super::control::{self, Control, write_whole};
 use super::inject::Inject;
+use super::observed::SharedChronicle;
 use super::reloading::Reloading;
 use super::standing::{Counted, LastWord, Standing};
 use crate::panel::Panel;
@@ -25,6 +26,10 @@ const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Over how long the rate is measured.
 const RATE_PERIOD: Duration = Duration::from_secs(10);
+
+/// How often the chronicle is saved in the folder, and how often in the store, to which each time is a write.
+const SAVE_PERIOD: Duration = Duration::from_secs(5);
+const NOTE_PERIOD: Duration = Duration::from_secs(60);
 
 /// What is told, and how.
 #[derive(Clone, Copy, Debug)]
@@ -53,6 +58,7 @@ pub(super) struct Watch {
     pub(super) adaptive: Option<usize>,
     /// What the store last said.
     pub(super) known: Known,
+    pub(super) chronicle: SharedChronicle,
     /// It is being asked.
     pub(super) asking: Option<JoinHandle<Option<Known>>>,
 }
@@ -79,6 +85,8 @@ impl Watch {
         let mut gauge = self.adaptive.and_then(|_| Gauge::new());
         let mut rates: Vec<(Instant, u64)> = vec![(begun, self.handle.pages())];
         let (mut last_second, mut last_line) = (begun, begun);
+        let (mut last_saved, mut last_noted) = (begun, begun);
+        self.chronicle.sample(&self.known.stats, 0);
         loop {
             tokio::time::sleep(control::PERIOD).await;
             self.control.look(&self.handle, &self.reloading);
@@ -95,6 +103,16 @@ impl Watch {
             let status = standing.json();
             // A full disk stops the crawl elsewhere, with a better message.
             let _ = write_whole(&self.folder.join("status.json"), &status.to_string());
+            self.chronicle.sample(&self.known.stats, self.handle.look(|tally| tally.in_flight));
+            if now.duration_since(last_saved) >= SAVE_PERIOD {
+                last_saved = now;
+                self.chronicle.save(&self.folder);
+            }
+            if now.duration_since(last_noted) >= NOTE_PERIOD {
+                last_noted = now;
+                let (chronicle, frontier) = (self.chronicle.clone(), self.frontier.clone());
+                tokio::spawn(async move { chronicle.note(&frontier, NOTE_PERIOD / 2).await });
+            }
             if let Some(panel) = &panel {
                 let lines: Vec<_> = standing.panel().lines().map(output::plain).collect();
                 panel.set(lines.join("\n"));

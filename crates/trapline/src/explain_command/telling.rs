@@ -14,20 +14,20 @@ pub(super) fn in_words(row: &Row) -> Row {
         ("identity", of("identity").clone()),
         ("queue", json!(format!("{} (partition {})", text(of("queue")), number("partition")))),
         ("class", json!(format!("{}, cost {}", number("class"), number("cost")))),
-        ("scope", lines(scope(of("scope")))),
-        ("rules", lines(rules(of("rules")))),
-        ("robots", lines(robots(of("robots")))),
-        ("policy", lines(policy(of("policy")))),
-        ("state", lines(state(of("state")))),
+        ("scope", lines(&scope(of("scope")))),
+        ("rules", lines(&rules(of("rules")))),
+        ("robots", lines(&robots(of("robots")))),
+        ("policy", lines(&policy(of("policy")))),
+        ("state", lines(&state(of("state")))),
     ];
     let pairs =
         [("page", of("page")), ("budget", of("budget")), ("pace", of("pace")), ("lease", of("lease"))];
-    words.extend(pairs.map(|(name, value)| (name, lines(named(value)))));
-    words.push(("next", lines(next(of("next")))));
+    words.extend(pairs.map(|(name, value)| (name, lines(&named(value)))));
+    words.push(("next", lines(&next(of("next")))));
     words
 }
 
-fn lines(lines: Vec<String>) -> Value {
+fn lines(lines: &[String]) -> Value {
     if lines.is_empty() { Value::Null } else { json!(lines) }
 }
 
@@ -86,7 +86,10 @@ fn policy(policy: &Value) -> Vec<String> {
         of("from"),
         format!("  delay {}, {} at a time, precedence {}", of("delay"), of("concurrency"), of("precedence")),
         format!("  class by {}, cost {}", of("class_policy"), of("cost_policy")),
-        format!("  depth up to {}, tried again {} times", of("max_depth"), of("retries_max")),
+        match &policy["max_depth"] {
+            Value::Null => format!("  any depth, tried again {} times", of("retries_max")),
+            depth => format!("  depth up to {depth}, tried again {} times", of("retries_max")),
+        },
     ]
 }
 

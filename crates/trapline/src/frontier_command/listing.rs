@@ -8,7 +8,7 @@ use super::moment;
 use super::output::{Output, Row};
 
 /// Prints all rows that a query finds, up to a limit. Answers how many there were.
-pub(super) fn print(
+pub(crate) fn print(
     frontier: &Frontier,
     query: Query,
     limit: Option<usize>,
@@ -50,7 +50,7 @@ pub(crate) fn time(at: Option<Timestamp>) -> Value {
 }
 
 /// A state by its name, for arguments.
-pub(super) fn named<T: Copy + ToString>(name: &str, states: &[T]) -> Result<T, String> {
+pub(crate) fn named<T: Copy + ToString>(name: &str, states: &[T]) -> Result<T, String> {
     let found = states.iter().copied().find(|state| state.to_string() == name);
     found.ok_or_else(|| {
         let names: Vec<_> = states.iter().map(ToString::to_string).collect();

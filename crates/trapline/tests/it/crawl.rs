@@ -72,7 +72,7 @@ pub(crate) fn trapline(arguments: &[&str], dir: &Path) -> Output {
     command.args(arguments).arg(dir).output().expect("the binary was built and runs")
 }
 
-fn lines(out: &Path, file: &str) -> Vec<Value> {
+pub(crate) fn lines(out: &Path, file: &str) -> Vec<Value> {
     let text = fs::read_to_string(out.join(file)).unwrap_or_default();
     text.lines().map(|line| serde_json::from_str(line).expect("a line is JSON")).collect()
 }

@@ -13,6 +13,7 @@ mod keeping;
 mod links;
 mod operate;
 mod policies;
+mod report;
 mod robots;
 #[cfg(feature = "postgres")]
 mod servers;

@@ -85,6 +85,9 @@ options! {
         pages: bool = true;
         /// Whether `skipped.jsonl` is written: what was not fetched, and why. Defaults to true.
         skipped: bool = true;
+        /// A file to which a line is appended for each URL that was settled, in the columns of Heritrix's `crawl.log`. It may be
+        /// moved away or truncated at any time. Defaults to none.
+        crawl_log: Option<PathBuf> = None;
         /// How often a line tells of the progress where there is no terminal; 0 for never. Defaults to 10s.
         progress: Duration = Duration::from_secs(10);
     }
