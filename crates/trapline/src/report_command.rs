@@ -8,6 +8,7 @@ mod crawl;
 mod errors;
 mod hosts;
 mod origin;
+mod page;
 mod queues;
 mod seeds;
 mod sources;

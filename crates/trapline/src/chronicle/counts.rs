@@ -32,7 +32,8 @@ pub(crate) struct Counts {
     pub(crate) pages: u64,
     pub(crate) bytes: u64,
     pub(crate) retries: u64,
-    pub(crate) ms: u64,
+    /// How long all visits took together, in microseconds.
+    pub(crate) us: u64,
     pub(crate) first: Option<Timestamp>,
     pub(crate) last: Option<Timestamp>,
     /// Responses.
@@ -54,7 +55,7 @@ pub(crate) struct Seen<'s> {
     error: Option<&'s str>,
     mime: Option<&'s str>,
     bytes: u64,
-    ms: u64,
+    us: u64,
 }
 
 impl<'s> Seen<'s> {
@@ -66,7 +67,7 @@ impl<'s> Seen<'s> {
             error: page.error.as_deref(),
             mime: page.mime.as_deref(),
             bytes: page.encoded_bytes,
-            ms: u64::try_from(page.times.total.as_millis()).unwrap_or(u64::MAX),
+            us: u64::try_from(page.times.total.as_micros()).unwrap_or(u64::MAX),
         }
     }
 
@@ -79,7 +80,7 @@ impl<'s> Seen<'s> {
             error: line["error"].as_str(),
             mime: line["mime"].as_str(),
             bytes: line["bytes"].as_u64().unwrap_or_default(),
-            ms: line["ms"]["total"].as_f64().unwrap_or_default() as u64,
+            us: (line["ms"]["total"].as_f64().unwrap_or_default() * 1000.0) as u64,
         }
     }
 }
@@ -93,7 +94,7 @@ impl Counts {
         self.pages += u64::from(is_page);
         self.bytes += seen.bytes;
         self.retries += u64::from(seen.outcome == "retry");
-        self.ms = self.ms.saturating_add(seen.ms);
+        self.us = self.us.saturating_add(seen.us);
         if self.first.is_none() {
             self.first = seen.at;
         }
@@ -131,7 +132,7 @@ impl Counts {
         self.pages += other.pages;
         self.bytes += other.bytes;
         self.retries += other.retries;
-        self.ms = self.ms.saturating_add(other.ms);
+        self.us = self.us.saturating_add(other.us);
         self.first = [self.first, other.first].into_iter().flatten().min();
         self.last = self.last.max(other.last);
         for (mine, theirs) in [
@@ -154,7 +155,7 @@ impl Counts {
             "pages": self.pages,
             "bytes": self.bytes,
             "retries": self.retries,
-            "ms": self.ms,
+            "us": self.us,
             "first": self.first.map(Timestamp::as_millis),
             "last": self.last.map(Timestamp::as_millis),
             "statuses": named(&self.statuses),
@@ -177,7 +178,7 @@ impl Counts {
             pages: number("pages")?,
             bytes: number("bytes")?,
             retries: number("retries")?,
-            ms: number("ms")?,
+            us: number("us")?,
             first: time("first"),
             last: time("last"),
             statuses: named("statuses")?,

@@ -1,11 +1,13 @@
 //! `trapline report crawl`: a crawl as a whole.
 
+use std::path::PathBuf;
+
 use clap::Args;
 use serde_json::{Map, Value, json};
 use trapline_frontier::{CrawlReport, CrawlState, QueueState, Stats, StoreError, UrlState};
 
-use super::ReportArgs;
 use super::origin::Origin;
+use super::{ReportArgs, page};
 use crate::chronicle::{Chronicle, Series};
 use crate::control_command::runs;
 use crate::ended::Ended;
@@ -20,6 +22,9 @@ const LATELY_MS: u64 = 60_000;
 pub(super) struct CrawlReportArgs {
     #[command(flatten)]
     at: ReportArgs,
+    /// Also write one page for a browser, with charts over time. Nothing in it is loaded from elsewhere
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
 }
 
 impl CrawlReportArgs {
@@ -27,7 +32,13 @@ impl CrawlReportArgs {
         let origin = Origin::open(&self.at)?;
         let (chronicle, standing) = (origin.chronicle()?, standing(&origin)?);
         let mut out = Output::of(self.at.format);
-        out.card(&row(&origin, chronicle.as_ref(), standing.as_ref())?);
+        let card = row(&origin, chronicle.as_ref(), standing.as_ref())?;
+        if let Some(path) = &self.html {
+            let page = page::write(&origin, &card, &chronicle.unwrap_or_default())?;
+            std::fs::write(path, page)
+                .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+        }
+        out.card(&card);
         out.finish().map(|()| Ended::Well)
     }
 }
@@ -73,7 +84,12 @@ fn row(
         ("failed", json!(counts.map(|counts| counts.visits - counts.pages))),
         ("retries", json!(counts.map(|counts| counts.retries))),
         ("bytes", json!(counts.map(|counts| counts.bytes).or(stats.map(|stats| stats.bytes)))),
-        ("ms_average", json!(counts.and_then(|counts| counts.ms.checked_div(counts.visits)))),
+        (
+            "ms_average",
+            json!(
+                counts.and_then(|counts| counts.us.checked_div(counts.visits)).map(|us| us as f64 / 1000.0)
+            ),
+        ),
         ("pages_per_second", json!(series.and_then(|series| rate(series, u64::MAX)))),
         ("pages_per_second_lately", json!(series.and_then(|series| rate(series, LATELY_MS)))),
         ("urls", stats.map_or(Value::Null, urls)),

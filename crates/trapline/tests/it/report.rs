@@ -1,5 +1,7 @@
 //! `trapline report` and the crawl log, of crawls on this machine.
 
+mod servers;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
