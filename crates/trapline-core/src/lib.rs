@@ -6,6 +6,7 @@
 
 mod candidate;
 mod canonical;
+mod civil;
 mod class;
 mod cost;
 mod exact_url;
@@ -24,6 +25,7 @@ mod url_parts;
 
 pub use candidate::{Candidate, NO_BUDGET, Statement, Terms};
 pub use canonical::{CanonicalRules, ProfileError, Rule};
+pub use civil::{Civil, parse_utc};
 pub use class::{
     ClassPolicy, DEFAULT_CLASS, Directive, class_of_directive, class_of_priority, class_of_score,
 };

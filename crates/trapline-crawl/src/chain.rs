@@ -113,6 +113,7 @@ fn misplaced(names: &[String]) -> Vec<ChainError> {
         ("robots", "fetch", "what robots.txt forbids would be fetched"),
         ("conditional", "fetch", "it says what is to be asked for"),
         ("fetch", "extract", "nothing would be found in what has not come yet"),
+        ("fetch", "archive", "nothing can be kept that has not come yet"),
     ];
     let is_wrong = |(first, then, _): &(&str, &str, _)| place(first) > place(then) && place(then).is_some();
     let error = |(first, then, why)| ChainError::Order { chain: "fetch", first, then, why };

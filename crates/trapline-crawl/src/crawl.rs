@@ -135,12 +135,17 @@ impl Crawl {
 
     /// Takes as many URLs as there is room for, and begins to fetch them.
     async fn claim_and_start(&mut self) -> Result<Claimed, Halt> {
-        let room = self.room();
-        if self.stopping || room == 0 {
-            return Ok(Claimed::default());
-        }
         let now = self.now().await?;
-        if self.limit_reached(now).is_some() {
+        let is_over = self.stopping || self.limit_reached(now).is_some();
+        if is_over && self.parts.hold.is_on() {
+            self.parts.hold.give_up();
+        }
+        if self.flights.is_empty() {
+            // Nobody is left who would find out that the archive is well again.
+            self.parts.hold.forget();
+        }
+        let room = self.room();
+        if is_over || room == 0 || self.parts.hold.is_on() {
             return Ok(Claimed::default());
         }
         let want = Want { lease: Some(self.options.lease), ..Want::urls(room) };

@@ -8,6 +8,7 @@ use tokio::sync::{mpsc, watch};
 use trapline_core::Timestamp;
 use trapline_frontier::Frontier;
 
+use crate::archives::{ArchivePlace, Hold};
 use crate::candidate::Prospect;
 use crate::chain::{Processor, Processors, Rule, Rules};
 use crate::crawl::Crawl;
@@ -18,7 +19,7 @@ use crate::gate::Gate;
 use crate::handle::{CrawlHandle, Haste, ORDERS_MAX};
 use crate::options::CrawlOptions;
 use crate::parts::{BuildError, Made, Parts};
-use crate::ports::{Fetch, NoOutput, Output, Robots, World};
+use crate::ports::{Archive, Fetch, NoOutput, Output, Robots, World};
 use crate::strategies::{MakeStrategy, Memories, StrategyShelf};
 use crate::tally::Tally;
 
@@ -102,6 +103,7 @@ pub struct CrawlBuilder {
     options: CrawlOptions,
     robots: Option<Arc<dyn Robots>>,
     output: Arc<dyn Output>,
+    archives: Vec<(ArchivePlace, Arc<dyn Archive>)>,
     rules: Rules<Prospect>,
     fetch_processors: Processors<Visit>,
     disposition_processors: Processors<Disposition>,
@@ -117,6 +119,7 @@ impl CrawlBuilder {
             options: CrawlOptions::default(),
             robots: None,
             output: Arc::new(NoOutput),
+            archives: Vec::new(),
             rules: Vec::new(),
             fetch_processors: Vec::new(),
             disposition_processors: Vec::new(),
@@ -141,6 +144,13 @@ impl CrawlBuilder {
     #[must_use]
     pub fn output(self, output: Arc<dyn Output>) -> Self {
         Self { output, ..self }
+    }
+
+    /// Where pages are kept. Can be given several times. Whoever fetches has to keep what came as it came, if the archive wants that.
+    #[must_use]
+    pub fn archive(mut self, place: ArchivePlace, archive: Arc<dyn Archive>) -> Self {
+        self.archives.push((place, archive));
+        self
     }
 
     /// A rule of your own for the candidate chain. It has its turn where [`ChainNames`](crate::ChainNames) name it; if they are
@@ -181,6 +191,7 @@ impl CrawlBuilder {
     /// Puts everything together.
     pub fn build(self, fetch: Arc<dyn Fetch>) -> Result<Crawl, BuildError> {
         let Self { frontier, world, mut options, robots, output, tally, .. } = self;
+        let tally = Arc::new(Mutex::new(tally));
         let parts = Parts {
             memories: Arc::new(Memories::new(frontier.clone(), Arc::clone(&world))),
             frontier: frontier.clone(),
@@ -188,6 +199,8 @@ impl CrawlBuilder {
             fetch,
             robots,
             gate: Arc::new(Gate::default()),
+            archives: self.archives,
+            hold: Arc::new(Hold::new(Arc::clone(&tally))),
             rules: self.rules,
             fetch_processors: self.fetch_processors,
             disposition_processors: self.disposition_processors,
@@ -200,7 +213,7 @@ impl CrawlBuilder {
         let handle = CrawlHandle {
             orders: sender,
             haste: hasten,
-            tally: Arc::new(Mutex::new(tally)),
+            tally,
             concurrency: Arc::new(AtomicUsize::new(options.concurrency)),
         };
         Ok(Crawl {

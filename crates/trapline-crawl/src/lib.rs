@@ -6,6 +6,7 @@
 //!
 //! What is absent: clocks, sockets, files, threads, unseeded chance.
 
+mod archives;
 pub mod candidate;
 mod chain;
 mod crawl;
@@ -31,6 +32,7 @@ pub mod strategies;
 mod tally;
 mod text_set;
 
+pub use archives::ArchivePlace;
 pub use chain::{ChainError, Flow, Processor, Processors, Rule, Rules};
 pub use crawl::{Crawl, CrawlError};
 pub use crawl_builder::CrawlBuilder;
@@ -40,7 +42,7 @@ pub use handle::{Admissions, CrawlHandle, Reload};
 pub use line::{PageLine, SkippedLine, is_good, is_page};
 pub use options::{ChainNames, CrawlOptions};
 pub use parts::BuildError;
-pub use response::{ErrorClass, RedirectTo, Response, ResponseError, ResponseTimes, WebRequest};
+pub use response::{ErrorClass, RawExchange, RedirectTo, Response, ResponseError, ResponseTimes, WebRequest};
 pub use result_stream::ResultStream;
 pub use robots_policy::RobotsPolicy;
 pub use strategies::{Strategy, StrategyChoice, StrategyError};

@@ -62,6 +62,8 @@ pub struct PageLine {
     pub hops: String,
     /// The seed it descends from.
     pub seed: Option<String>,
+    /// Where archives keep it.
+    pub archived: Vec<String>,
     /// The response itself, for outputs that keep more than a line.
     pub response: Arc<Response>,
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use trapline_frontier::Frontier;
 
+use crate::archives::{ArchivePlace, Archives, Hold};
 use crate::candidate::{self, CandidateChain, Prospect, Scope};
 use crate::chain::{ChainError, Processors, Rules};
 use crate::disposition::{self, Disposition, PaceMemory};
@@ -11,7 +12,7 @@ use crate::fetch::{self, Visit};
 use crate::flights::Chains;
 use crate::gate::Gate;
 use crate::options::CrawlOptions;
-use crate::ports::{Fetch, Robots, World};
+use crate::ports::{Archive, Fetch, Robots, World};
 use crate::strategies::{Ask, Decide, Memories, Strategies, StrategyError, StrategyShelf};
 
 /// What the chains of a crawl are made of.
@@ -21,6 +22,9 @@ pub(crate) struct Parts {
     pub(crate) fetch: Arc<dyn Fetch>,
     pub(crate) robots: Option<Arc<dyn Robots>>,
     pub(crate) gate: Arc<Gate>,
+    pub(crate) archives: Vec<(ArchivePlace, Arc<dyn Archive>)>,
+    /// On while an archive cannot keep anything.
+    pub(crate) hold: Arc<Hold>,
     /// A program's own.
     pub(crate) rules: Rules<Prospect>,
     pub(crate) fetch_processors: Processors<Visit>,
@@ -92,11 +96,34 @@ impl Parts {
             self.rules.clone(),
         )?);
         let common = Common { options, scope: &scope, parts: self, strategies: &strategies };
+        let in_fetch = self.archives_in(ArchivePlace::Fetch, "fetch", options.chains.fetch.as_deref())?;
+        let names = options.chains.disposition.as_deref();
+        let in_disposition = self.archives_in(ArchivePlace::Disposition, "disposition", names)?;
+        let own = self.disposition_processors.clone();
         let chains = Chains {
-            fetch: fetch::chain(&common, self.fetch_processors.clone())?,
-            disposition: disposition::chain(&common, &candidates, self.disposition_processors.clone())?,
+            fetch: fetch::chain(&common, in_fetch, self.fetch_processors.clone())?,
+            disposition: disposition::chain(&common, &candidates, in_disposition, own)?,
         };
         Ok(Made { scope, candidates, strategies, chains })
+    }
+}
+
+impl Parts {
+    /// The archives of a chain. Who has some must not have left out their place in it.
+    fn archives_in(
+        &self,
+        wanted: ArchivePlace,
+        chain: &'static str,
+        names: Option<&[String]>,
+    ) -> Result<Archives, ChainError> {
+        let there = self.archives.iter().filter(|(place, _)| *place == wanted);
+        let all: Vec<_> = there.map(|(_, archive)| Arc::clone(archive)).collect();
+        let has_place = names.is_none_or(|names| names.iter().any(|name| name == "archive"));
+        if !has_place && !all.is_empty() {
+            let why = "an archive is to stand there";
+            return Err(ChainError::Missing { chain, name: "archive", why });
+        }
+        Ok(Archives { all, world: Arc::clone(&self.world), hold: Arc::clone(&self.hold) })
     }
 }
 

@@ -1,5 +1,5 @@
 //! What a crawl asks of the world. Everything that is not a function of its arguments comes in here: time, tasks, chance,
-//! responses, robots.txt, and a place for results.
+//! responses, robots.txt, a place for results, and archives.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,6 +10,7 @@ use trapline_core::{Request, Timestamp};
 use trapline_frontier::{NoteWrite, Outcome};
 use url::Url;
 
+use crate::fetch::Visit;
 use crate::line::{PageLine, SkippedLine};
 use crate::response::{Response, WebRequest};
 
@@ -78,6 +79,29 @@ pub struct RobotsWord {
     /// Sitemaps that the file names.
     pub sitemaps: Arc<[Url]>,
 }
+
+/// Keeps pages for good.
+#[async_trait]
+pub trait Archive: Send + Sync + 'static {
+    /// What people call it, such as `warc:pages`.
+    fn name(&self) -> &str;
+
+    /// Keeps what came of a visit, and answers when it is safe, whatever happens from then on. No URL is done before.
+    ///
+    /// The answer says where it is, for people and programs; None if nothing came that could be kept. An error means that nothing of it
+    /// counts: the crawl pauses and tries again. It may be given up on at any time.
+    async fn keep(&self, visit: &Visit) -> Result<Option<String>, ArchiveError>;
+
+    /// Completes what is begun; nothing comes after that. Defaults to nothing to do.
+    async fn close(&self) -> Result<(), ArchiveError> {
+        Ok(())
+    }
+}
+
+/// A page that could not be kept, and what can be done about it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ArchiveError(pub String);
 
 /// Takes the results of a crawl.
 #[async_trait]

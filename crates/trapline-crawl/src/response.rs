@@ -1,5 +1,6 @@
 //! A request to a server and what came of it, as far as the crawl cares.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -47,8 +48,27 @@ pub struct Response {
     pub times: ResponseTimes,
     /// The body before decoding, in bytes.
     pub encoded_bytes: u64,
+    /// Request and response as they went over the wire, if whoever fetches keeps them.
+    pub raw: Option<RawExchange>,
     /// Why there is no response.
     pub error: Option<ResponseError>,
+}
+
+/// A request and its response as they went over the wire, for archives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RawExchange {
+    /// The request, without what tells who we are: credentials and cookies.
+    pub request: Bytes,
+    /// The head of the response, with the empty line that ends it.
+    pub head: Bytes,
+    /// Its body as it came: in chunks, and with its content coding.
+    pub body: Bytes,
+    /// All that came is here: it was not more than is kept.
+    pub complete: bool,
+    /// These are the very bytes of the connection. Heads of HTTP/2 are no text, and are written anew.
+    pub exact: bool,
+    /// The server's own address, also where a proxy is between.
+    pub server: Option<IpAddr>,
 }
 
 impl Response {

@@ -61,11 +61,13 @@ pub struct Tally {
     pub goal: Option<String>,
     /// What the strategy had to say at the end.
     pub last_words: Option<String>,
-    /// What keeps the crawl from going on at present.
+    /// What keeps the crawl from going on at present: its store.
     pub trouble: Option<Trouble>,
+    /// The same of its archives.
+    pub archive_trouble: Option<Trouble>,
 }
 
-/// What keeps a crawl from going on: its store is away.
+/// What keeps a crawl from going on: its store is away, or an archive cannot keep anything.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trouble {
     /// Since when.

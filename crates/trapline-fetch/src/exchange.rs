@@ -245,6 +245,8 @@ pub(crate) async fn read_body(
     }
     let raw = terms.keep_raw.then(|| match raw_h2 {
         Some(body) => RawResponse {
+            request: Bytes::new(),
+            server: None,
             head: head.raw.clone(),
             body: Bytes::from(body),
             complete: raw_complete,
@@ -254,7 +256,14 @@ pub(crate) async fn read_body(
             let (kept, complete) = tape.end();
             let head_bytes = usize::try_from(head.header_bytes).unwrap_or(usize::MAX);
             let body = kept.slice(head_bytes.min(kept.len())..);
-            RawResponse { head: head.raw.clone(), body, complete, exact: true }
+            RawResponse {
+                request: Bytes::new(),
+                server: None,
+                head: head.raw.clone(),
+                body,
+                complete,
+                exact: true,
+            }
         }
     });
     if !h2 && raw.is_none() {

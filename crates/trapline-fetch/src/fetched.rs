@@ -1,6 +1,6 @@
 //! What came of a fetch: all that is known of it, whether or not there was a response.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -213,6 +213,10 @@ impl Oddity {
 /// A response as it came.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RawResponse {
+    /// The request that it answers, as one of HTTP/1.1 and without what tells who we are: credentials and cookies.
+    pub request: Bytes,
+    /// The server's own address, also where a proxy is between.
+    pub server: Option<IpAddr>,
     /// The head, without informational ones before it.
     pub head: Bytes,
     /// The body with its content coding and, for HTTP/1.1, with its chunks and trailers.

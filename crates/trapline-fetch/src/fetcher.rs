@@ -24,7 +24,7 @@ use crate::fetch_error::{FetchError, FetchErrorKind};
 use crate::fetched::{Fetched, Oddity, Redirect, Truncated};
 use crate::head::Headers;
 use crate::options::{FetchOptions, FetcherError, HostRule, Limits};
-use crate::outgoing::{Origin, Stationery};
+use crate::outgoing::{Origin, Stationery, as_text};
 use crate::pool::Pool;
 use crate::request::FetchRequest;
 use crate::tls::Offer;
@@ -160,6 +160,7 @@ impl Fetcher {
             }
             let written =
                 inner.stationery.write(request, rule_number, &origin, inner.jar.as_ref(), &facts)?;
+            let sent = inner.options.keep_raw.then(|| as_text(&written, &request.body));
             let mut head = match exchange::send(&mut connection, written, &terms, &mut vigil).await {
                 Ok(head) => head,
                 Err(error) => {
@@ -182,6 +183,10 @@ impl Fetcher {
             drop(turn);
             let whole = tail.truncated.is_none();
             inner.record(request, fetched, head, tail);
+            if let (Some(raw), Some(sent)) = (&mut fetched.raw, sent) {
+                raw.request = sent;
+                raw.server = Some(facts.target.ip());
+            }
             inner.keep(origin_name, connection, whole, fetched).await;
             return Ok(());
         }

@@ -5,7 +5,9 @@ use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method};
 use trapline_core::Timestamp;
 use trapline_crawl::ports::{Fetch, Robots, RobotsWord};
-use trapline_crawl::{ErrorClass, RedirectTo, Response, ResponseError, ResponseTimes, WebRequest};
+use trapline_crawl::{
+    ErrorClass, RawExchange, RedirectTo, Response, ResponseError, ResponseTimes, WebRequest,
+};
 use trapline_extract::Rules;
 use url::Url;
 
@@ -82,6 +84,14 @@ fn response(fetched: Fetched) -> Response {
             total: times.total,
         },
         encoded_bytes: fetched.sizes.encoded_bytes,
+        raw: fetched.raw.map(|raw| RawExchange {
+            request: raw.request,
+            head: raw.head,
+            body: raw.body,
+            complete: raw.complete,
+            exact: raw.exact,
+            server: raw.server,
+        }),
         error: fetched.error.as_ref().map(error),
     }
 }

@@ -164,6 +164,32 @@ impl Stationery {
     }
 }
 
+/// A request as one of HTTP/1.1 that may be shown to anybody: without credentials and cookies.
+pub(crate) fn as_text(request: &Request<Outgoing>, body: &Bytes) -> Bytes {
+    let path = request.uri().path_and_query().map_or("/", PathAndQuery::as_str);
+    let mut text = format!("{} {path} HTTP/1.1\r\n", request.method()).into_bytes();
+    let mut line = |name: &str, value: &[u8]| {
+        for part in [name.as_bytes(), b": ", value, b"\r\n"] {
+            text.extend_from_slice(part);
+        }
+    };
+    // In HTTP/2 it is part of the URL.
+    if let Some(authority) =
+        request.uri().authority().filter(|_| !request.headers().contains_key(header::HOST))
+    {
+        line("host", authority.as_str().as_bytes());
+    }
+    for (name, value) in request.headers().iter().filter(|(name, _)| !is_secret(name)) {
+        line(name.as_str(), value.as_bytes());
+    }
+    if !body.is_empty() {
+        line("content-length", body.len().to_string().as_bytes());
+    }
+    text.extend_from_slice(b"\r\n");
+    text.extend_from_slice(body);
+    Bytes::from(text)
+}
+
 fn refused(what: impl Into<String>) -> FetchError {
     FetchError::new(FetchErrorKind::RequestRefused, what)
 }

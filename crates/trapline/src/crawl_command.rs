@@ -4,6 +4,7 @@
 //! together in `run`.
 
 mod adapt;
+mod archives;
 mod control;
 mod crawl_log;
 mod ending;
@@ -18,6 +19,7 @@ mod reloading;
 mod report;
 mod resume;
 mod run;
+mod s3_client;
 #[cfg(test)]
 mod scenarios;
 mod seed_source;
@@ -73,6 +75,7 @@ Examples:
   $ trapline crawl example.org --out example --max-pages 1000
   $ trapline crawl --seeds hosts.txt --scope domain --delay 2s --exclude '\\.pdf$'
   $ trapline crawl --seeds https://example.org/hosts.txt --max-time 1h
+  $ trapline crawl https://example.org/ --archive warc:example/warc --archive s3://pages/example
   $ trapline crawl --config crawl.toml
 
   A server on this machine:
@@ -102,6 +105,13 @@ pub(crate) struct CrawlArgs {
     /// Where the crawl is kept: disk:PATH, postgres://USER@HOST/DATABASE, memory: [default: in the folder].
     #[arg(long, value_name = "URL")]
     store: Option<String>,
+    /// Keep pages: warc:DIR (WARC files), file:DIR or s3://BUCKET/PREFIX (bodies); no page is done before it is kept. Can be given several times.
+    ///
+    /// Behind a `?` stands what is chosen, such as warc:pages?max_size=1GiB&prefix=news. For all: chain=fetch or chain=disposition. For
+    /// warc: max_size, prefix, name, level, dedup. For file and s3: compression=zstd, brotli or none. Where an S3 server is and who
+    /// we are there is read from the AWS_ variables of the environment.
+    #[arg(long, value_name = "URL")]
+    archive: Vec<String>,
     /// How far around the seeds: host, domain, prefix or any [default: host].
     #[arg(long, value_name = "KIND")]
     scope: Option<String>,
@@ -180,6 +190,7 @@ impl CrawlArgs {
         Flags::default()
             .text("--out", "output.dir", out)
             .text("--store", "crawl.store", self.store.as_ref())
+            .texts("--archive", "output.archives", &self.archive)
             .text("--scope", "scope.kind", self.scope.as_ref())
             .text("--depth", "scope.max_depth", self.depth.as_ref())
             .text("--max-pages", "crawl.max_pages", self.max_pages.as_ref())

@@ -1,5 +1,6 @@
 //! The binary: configuration, wiring, commands. It alone knows which adapters exist.
 
+mod archive_url;
 mod chronicle;
 mod config;
 mod config_command;

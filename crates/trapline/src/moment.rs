@@ -3,9 +3,7 @@
 use std::sync::OnceLock;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use trapline_core::{Timestamp, parse_duration};
-
-const DAY_MS: u64 = 86_400_000;
+use trapline_core::{Civil, Timestamp, parse_duration, parse_utc};
 
 /// What a clock said that is followed instead of the machine's, and when.
 static FOLLOWED: OnceLock<(Timestamp, Instant)> = OnceLock::new();
@@ -26,10 +24,7 @@ pub(crate) fn now() -> Timestamp {
 
 /// Writes a time as RFC 3339 does, to the millisecond.
 pub(crate) fn write(at: Timestamp) -> String {
-    let (days, ms) = (at.as_millis() / DAY_MS, at.as_millis() % DAY_MS);
-    let (year, month, day) = date(days);
-    let (hours, minutes, seconds) = (ms / 3_600_000, ms / 60_000 % 60, ms / 1_000 % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hours:02}:{minutes:02}:{seconds:02}.{:03}Z", ms % 1_000)
+    Civil::from(at).to_string()
 }
 
 /// Points in time that a store wrote into a sentence, as dates. It knows no calendar, and counts from 1970.
@@ -52,63 +47,11 @@ pub(crate) fn read(text: &str, now: Timestamp) -> Result<Timestamp, String> {
     if let Ok(duration) = parse_duration(text) {
         return Ok(now + duration);
     }
-    read_utc(text).ok_or_else(|| {
+    parse_utc(text).ok_or_else(|| {
         format!(
             "`{text}` is not a time: write 2026-05-01T12:00:00Z, or a duration from now, such as 90s or 2h"
         )
     })
-}
-
-/// Reads `2026-05-01T12:00:00Z`, with or without fractions of a second.
-pub(crate) fn read_utc(text: &str) -> Option<Timestamp> {
-    let (date, time) = text.strip_suffix('Z')?.split_once('T')?;
-    let (time, fraction) = time.split_once('.').unwrap_or((time, "0"));
-    let [year, month, day] = numbers(date, '-')?;
-    let [hours, minutes, seconds] = numbers(time, ':')?;
-    let fits = (1970..=9999).contains(&year)
-        && (1..=12).contains(&month)
-        && (1..=31).contains(&day)
-        && hours < 24
-        && minutes < 60
-        && seconds < 60;
-    if !fits || fraction.is_empty() || !fraction.bytes().all(|byte| byte.is_ascii_digit()) {
-        return None;
-    }
-    let ms: u64 = format!("{fraction:0<3}")[..3].parse().ok()?;
-    let days = days(year, month, day);
-    // The 31st of a month without one is another day.
-    if self::date(days) != (year, month, day) {
-        return None;
-    }
-    Some(Timestamp::from_millis(days * DAY_MS + hours * 3_600_000 + minutes * 60_000 + seconds * 1_000 + ms))
-}
-
-fn numbers(text: &str, between: char) -> Option<[u64; 3]> {
-    let mut parts = text.split(between).map(|part| {
-        let digits = !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
-        if digits { part.parse::<u64>().ok() } else { None }
-    });
-    let numbers = [parts.next()??, parts.next()??, parts.next()??];
-    parts.next().is_none().then_some(numbers)
-}
-
-/// Days from 1970 to a date of the Gregorian calendar. Years begin in March here, so that the odd day is the last.
-fn days(year: u64, month: u64, day: u64) -> u64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    year * 365 + year / 4 - year / 100 + year / 400 + day_of_year - 719_468
-}
-
-/// The date that is so many days after the beginning of 1970.
-fn date(days: u64) -> (u64, u64, u64) {
-    let days = days + 719_468;
-    let (era, day_of_era) = (days / 146_097, days % 146_097);
-    let year = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year + year / 4 - year / 100);
-    let month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    (era * 400 + year + u64::from(month <= 2), month, day)
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //!
 //! The folder holds the processors, one a file; the order is in [`ORDER`].
 
+mod archive;
 mod links;
 mod outcome;
 mod output;
@@ -18,6 +19,7 @@ pub use outcome::RetryOptions;
 pub(crate) use pace::PaceMemory;
 pub use pace::PaceOptions;
 
+use crate::archives::Archives;
 use crate::candidate::CandidateChain;
 use crate::chain::{ChainError, Processor, Processors, in_order};
 use crate::fetch::Visit;
@@ -27,7 +29,7 @@ use crate::ports::Results;
 use crate::strategies::SiteMemory;
 
 /// The processors of the disposition chain, as they follow one another unless a configuration says otherwise.
-pub const ORDER: [&str; 6] = ["outcome", "links", "sitemaps", "strategy", "pace", "output"];
+pub const ORDER: [&str; 7] = ["outcome", "archive", "links", "sitemaps", "strategy", "pace", "output"];
 
 /// A visit that is about to be settled.
 pub struct Disposition {
@@ -82,12 +84,14 @@ impl Disposition {
 pub(crate) fn chain(
     crawl: &Common<'_>,
     candidates: &Arc<CandidateChain>,
+    archives: Archives,
     own: Processors<Disposition>,
 ) -> Result<Processors<Disposition>, ChainError> {
     let options = crawl.options;
     let (world, frontier) = (Arc::clone(&crawl.parts.world), crawl.parts.frontier.clone());
     let mut parts: Processors<Disposition> = vec![
         Arc::new(outcome::Decide { retry: options.retry.clone(), hosts: options.queue.hosts.clone() }),
+        Arc::new(archive::Keep(archives)),
         Arc::new(links::Links::new(options, crawl.scope, candidates)),
         Arc::new(sitemaps::Sitemaps::new(options, crawl.scope, candidates)),
         Arc::new(crawl.decide(candidates)),

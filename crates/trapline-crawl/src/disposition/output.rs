@@ -88,6 +88,7 @@ fn line(disposition: &Disposition) -> Option<PageLine> {
         depth: request.depth,
         hops: request.hop_path.clone(),
         seed: request.seed.clone(),
+        archived: visit.archived.clone(),
         response,
     })
 }

@@ -1,8 +1,9 @@
 //! The fetch chain: what is done to get a page, up to the links found in it.
 //!
-//! It changes nothing outside of its subject, so that it may be aborted and repeated freely. The folder holds the processors,
+//! It changes nothing outside of its subject but archives, which may keep a page twice, so that it may be aborted and repeated freely. The folder holds the processors,
 //! one a file; the order is in [`ORDER`].
 
+mod archive;
 mod conditional;
 mod extract;
 mod get;
@@ -17,6 +18,7 @@ use trapline_extract::{Page, Sitemap, SitemapLimits};
 use trapline_frontier::Lease;
 use url::Url;
 
+use crate::archives::Archives;
 use crate::candidate::without_fragment;
 use crate::chain::{ChainError, Processor, Processors, in_order};
 use crate::parts::Common;
@@ -24,7 +26,7 @@ use crate::ports::RobotsWord;
 use crate::response::{Response, WebRequest};
 
 /// The processors of the fetch chain, as they follow one another unless a configuration says otherwise.
-pub const ORDER: [&str; 6] = ["scope", "strategy", "robots", "conditional", "fetch", "extract"];
+pub const ORDER: [&str; 7] = ["scope", "strategy", "robots", "conditional", "fetch", "extract", "archive"];
 
 /// A page that is being fetched.
 #[derive(Debug)]
@@ -43,6 +45,8 @@ pub struct Visit {
     pub page: Option<Page>,
     /// What was found in it, if it is a sitemap.
     pub sitemap: Option<Sitemap>,
+    /// Where archives keep it.
+    pub archived: Vec<String>,
     /// A processor's decision that the usual rules are not to make.
     pub verdict: Option<Verdict>,
 }
@@ -105,6 +109,7 @@ impl Visit {
             response: None,
             page: None,
             sitemap: None,
+            archived: Vec::new(),
             verdict: None,
         };
         if visit.is_sitemap() {
@@ -138,7 +143,11 @@ impl Visit {
 pub(crate) const SITEMAP_HOP: char = 'P';
 
 /// The processors that the options ask for, with a program's own to choose from too.
-pub(crate) fn chain(crawl: &Common<'_>, own: Processors<Visit>) -> Result<Processors<Visit>, ChainError> {
+pub(crate) fn chain(
+    crawl: &Common<'_>,
+    archives: Archives,
+    own: Processors<Visit>,
+) -> Result<Processors<Visit>, ChainError> {
     let options = crawl.options;
     let is_wait = |delay: &Duration| !delay.is_zero();
     let of_hosts = options.queue.hosts.iter().filter_map(|host| host.delay.as_ref());
@@ -160,6 +169,7 @@ pub(crate) fn chain(crawl: &Common<'_>, own: Processors<Visit>) -> Result<Proces
         Arc::new(conditional::Conditional { on: options.conditional }),
         Arc::new(get::Get { fetch, gate }),
         Arc::new(extract::Extract),
+        Arc::new(archive::Keep(archives)),
     ];
     parts.extend(own);
     let names = options.chains.fetch.clone().unwrap_or_else(|| ORDER.map(str::to_owned).to_vec());

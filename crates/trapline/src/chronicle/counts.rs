@@ -7,8 +7,6 @@ use serde_json::{Map, Value, json};
 use trapline_core::Timestamp;
 use trapline_crawl::{PageLine, is_page};
 
-use crate::moment;
-
 /// How many names of a kind are told apart; further ones are counted as others.
 const NAMES_MAX: usize = 256;
 
@@ -74,7 +72,7 @@ impl<'s> Seen<'s> {
     /// Of a line of `pages.jsonl`.
     pub(crate) fn of_line(line: &'s Value) -> Self {
         Self {
-            at: line["at"].as_str().and_then(moment::read_utc),
+            at: line["at"].as_str().and_then(trapline_core::parse_utc),
             outcome: line["outcome"].as_str().unwrap_or_default(),
             status: line["status"].as_u64().and_then(|status| u16::try_from(status).ok()),
             error: line["error"].as_str(),

@@ -219,6 +219,7 @@ fn page_line(page: &PageLine) -> serde_json::Value {
         ("title", page.title.as_ref().map(|title| json!(title))),
         ("via", page.via.as_ref().map(|via| json!(via))),
         ("seed", page.seed.as_ref().map(|seed| json!(seed))),
+        ("archived", (!page.archived.is_empty()).then(|| json!(page.archived))),
     ];
     for (name, value) in more {
         if let Some(value) = value {

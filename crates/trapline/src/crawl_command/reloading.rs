@@ -10,7 +10,7 @@ use trapline_frontier::{Frontier, Query, QueueChange, Rows, Scan, StoreError};
 
 use super::refusals::ToldFetcher;
 use super::steered::Steered;
-use super::{plan, resume, run};
+use super::{archives, plan, resume, run};
 use crate::config::{FileConfig, Flags};
 use crate::ended::complain;
 use crate::moment;
@@ -64,14 +64,16 @@ impl Reloading {
     async fn go_on(&self, steered: &Steered) -> Result<String, String> {
         let config = steered.apply(&*self.load)?;
         let options = plan::crawl_options(&config)?;
-        let fetch_options =
+        let mut fetch_options =
             config.fetch_options().map_err(|(option, message)| format!("{option}: {message}"))?;
         for warning in fetch_options.warnings().iter().chain(&config.warnings()) {
             complain(&format!("trapline crawl: {warning}"));
         }
+        let before = self.present.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        // Archives stay those that the crawl began with.
+        archives::keep_raw(&before, &mut fetch_options);
         let fetcher = Fetcher::new(fetch_options).map_err(|error| error.to_string())?;
         let robots = run::robots(&self.frontier, &fetcher, &config);
-        let before = self.present.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let queues = (plan::queue_options(&before)?, plan::queue_options(&config)?);
         let reload =
             Reload { options, fetch: Some(Arc::new(ToldFetcher(fetcher))), robots: Some(Some(robots)) };

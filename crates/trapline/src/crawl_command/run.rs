@@ -15,6 +15,7 @@ use trapline_crawl::{Crawl, CrawlHandle, Tally};
 use trapline_fetch::{Fetcher, RobotsCache};
 use trapline_frontier::{CrawlChange, Frontier, Note, Query, Rows, Scan, Stats, StoreError};
 
+use super::archives::{self, OpenArchives};
 use super::control::{Control, write_whole};
 use super::crawl_log::CrawlLog;
 use super::ending::Ending;
@@ -109,6 +110,8 @@ pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig, load: LoadConfig) -> 
             folder.leave();
             return Err(NO_SEEDS.to_owned());
         }
+        archives::keep_raw(config, &mut fetch_options);
+        let archives = OpenArchives::open(config, &fetch_options).await?;
         let fetcher = Fetcher::new(fetch_options).map_err(|error| error.to_string())?;
         let mut fetched = Vec::with_capacity(sources.len());
         for source in sources {
@@ -148,11 +151,14 @@ pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig, load: LoadConfig) -> 
         }
 
         let world = Arc::new(RealWorld(tokio::runtime::Handle::current()));
-        let builder = Crawl::builder(frontier.clone(), world)
+        let mut builder = Crawl::builder(frontier.clone(), world)
             .options(options)
             .robots(robots)
             .output(Arc::new(output))
             .tally(Tally { pages_before: stats.fetched, bytes_before: stats.bytes, ..Tally::default() });
+        for (place, archive) in archives.iter() {
+            builder = builder.archive(place, archive);
+        }
         let crawl = builder.build(Arc::new(ToldFetcher(fetcher))).map_err(|error| error.to_string())?;
         let handle = crawl.handle();
         listen_to_signals(&handle)?;
@@ -189,6 +195,7 @@ pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig, load: LoadConfig) -> 
         seeding.abort();
         watching.abort();
         let _ = watching.await;
+        archives.close().await;
         let ended = match ran {
             Ok(end) => Ending::of(end, &frontier, &handle, in_memory).await.map_err(told),
             Err(error) => Err(error),

@@ -45,6 +45,7 @@ pub(super) struct Counted {
     in_flight: usize,
     next: Option<Timestamp>,
     trouble: Option<Trouble>,
+    archive_trouble: Option<Trouble>,
     /// Names, and what is told of them.
     slowest: Vec<(String, String)>,
     largest: Vec<(String, String)>,
@@ -66,6 +67,7 @@ impl Counted {
             in_flight: tally.in_flight,
             next: tally.next,
             trouble: tally.trouble.clone(),
+            archive_trouble: tally.archive_trouble.clone(),
             slowest: slowest.iter().map(|host| (name(host), format!("{:.2} s", seconds(host.1)))).collect(),
             largest: largest
                 .iter()
@@ -129,14 +131,17 @@ impl Standing {
         if let Some(ended) = &self.ended {
             return ended.trouble.clone();
         }
-        let trouble = self.counted.trouble.as_ref()?;
-        let (since, now) = (trouble.since, crate::moment::now());
-        let long = format_duration(Duration::from_secs(now.since(since).as_secs()));
-        Some(format!(
-            "the store is away since {} ({long}), trying again: {}",
-            crate::moment::write(since),
-            trouble.why
-        ))
+        let since = |trouble: &Trouble| {
+            let long = crate::moment::now().since(trouble.since);
+            let long = format_duration(Duration::from_secs(long.as_secs()));
+            format!("since {} ({long}), trying again: {}", crate::moment::write(trouble.since), trouble.why)
+        };
+        let store =
+            self.counted.trouble.as_ref().map(|trouble| format!("the store is away {}", since(trouble)));
+        store.or_else(|| {
+            let trouble = self.counted.archive_trouble.as_ref()?;
+            Some(format!("nothing is fetched {}", since(trouble)))
+        })
     }
 
     /// One line for people.

@@ -115,7 +115,7 @@ fn before(text: &str, now: Timestamp) -> Result<Timestamp, String> {
         let age = u64::try_from(age.as_millis()).unwrap_or(u64::MAX);
         return Ok(Timestamp::from_millis(now.as_millis().saturating_sub(age)));
     }
-    moment::read_utc(text).ok_or_else(|| {
+    trapline_core::parse_utc(text).ok_or_else(|| {
         format!(
             "--older cannot be `{text}`: write an age, such as 90d or 12h, or a time, such as 2026-05-01T12:00:00Z"
         )

@@ -143,7 +143,7 @@ impl Fields {
     pub(super) fn instant(&mut self, name: &'static str) -> Result<Option<Timestamp>, String> {
         match self.value(name) {
             None => Ok(None),
-            Some(value) => match (value.as_u64(), value.as_str().and_then(moment::read_utc)) {
+            Some(value) => match (value.as_u64(), value.as_str().and_then(trapline_core::parse_utc)) {
                 (Some(millis), _) => Ok(Some(Timestamp::from_millis(millis))),
                 (None, Some(at)) => Ok(Some(at)),
                 (None, None) => Err(format!(

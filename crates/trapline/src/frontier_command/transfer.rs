@@ -75,5 +75,5 @@ impl Format {
 /// A time: as people write it, or in milliseconds where that has too many digits.
 fn write_time(at: Timestamp) -> Value {
     let text = super::moment::write(at);
-    if super::moment::read_utc(&text) == Some(at) { Value::String(text) } else { at.as_millis().into() }
+    if trapline_core::parse_utc(&text) == Some(at) { Value::String(text) } else { at.as_millis().into() }
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::archive_url::{self, ArchiveUrl};
 use crate::config::options::options;
 use crate::config::texts::{Size, choice};
 use crate::config::value::Text;
@@ -75,12 +76,31 @@ impl Text for StoreAddress {
     }
 }
 
+/// The URL of an archive.
+#[derive(Clone, Debug)]
+pub(crate) struct ArchiveAddress(pub(crate) ArchiveUrl);
+
+impl Text for ArchiveAddress {
+    const FORM: &'static str = "the URL of an archive in quotes, such as \"warc:pages\"";
+
+    fn of(text: &str) -> Result<Self, String> {
+        archive_url::parse(text).map(Self)
+    }
+
+    fn text(&self) -> String {
+        self.0.text().to_owned()
+    }
+}
+
 options! {
     /// What the crawl leaves behind.
     Output {
         /// The folder for results and, unless the store is elsewhere, for the crawl itself. Running the same crawl again goes on
         /// where it was. Defaults to trapline-crawl.
         dir: PathBuf = "trapline-crawl".into();
+        /// Where pages are kept, as URLs of archives: `warc:DIR` for WARC files, `file:DIR` and `s3://BUCKET/PREFIX` for bodies, each with
+        /// what is chosen behind a `?`, such as `warc:pages?max_size=1GiB&prefix=news`. No page is done before it is kept. Defaults to none.
+        archives: Vec<ArchiveAddress> = Vec::new();
         /// Whether `pages.jsonl` is written, a line a visit. Defaults to true.
         pages: bool = true;
         /// Whether `skipped.jsonl` is written: what was not fetched, and why. Defaults to true.
