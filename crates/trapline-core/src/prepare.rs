@@ -96,6 +96,11 @@ impl Preparer {
         self.prepare_in(request, None)
     }
 
+    /// The canonical form of a URL, by which it is known.
+    pub fn canonical_form(&self, url: &str) -> Result<String, PrepareError> {
+        Ok(ReadUrl::of(url)?.canonical(&self.canonical).into_owned())
+    }
+
     /// Prepares a request for the caller's own queue, the slot. An empty slot counts as none.
     pub fn prepare_in(
         &self,

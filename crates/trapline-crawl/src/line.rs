@@ -40,6 +40,8 @@ pub struct PageLine {
     pub not_modified: bool,
     /// Where it redirects to.
     pub redirect: Option<String>,
+    /// Under which of its URLs it is to be known, if a solver was chosen.
+    pub canonical: Option<String>,
     /// Its media type.
     pub mime: Option<String>,
     /// The encoding of its text.

@@ -5,8 +5,10 @@ use std::time::Duration;
 use trapline_core::{Request, Timestamp, parse_url};
 use trapline_frontier::Frontier;
 
-use crate::candidate::{LimitOptions, Patterns, QueueOptions, ScopeKind, ScopeRule, TrapOptions};
-use crate::disposition::{PaceOptions, RetryOptions};
+use crate::candidate::{
+    FingerprintFunction, LimitOptions, Patterns, QueueOptions, ScopeKind, ScopeRule, TrapOptions,
+};
+use crate::disposition::{CanonicalSolver, PaceOptions, RetryOptions};
 use crate::ports::Robots;
 use crate::robots_policy::{RobotsPolicies, RobotsPolicy};
 use crate::strategies::StrategyChoice;
@@ -51,6 +53,10 @@ pub struct CrawlOptions {
     pub conditional: bool,
     /// Logs what the candidate chain decides of each URL, with the rule that decided. Defaults to false.
     pub log_decisions: bool,
+    /// By which function the rule `fingerprint` goes. Defaults to SHA-1.
+    pub fingerprint: FingerprintFunction,
+    /// Who says under which of its URLs a page is told. Defaults to none: it is told as it was fetched.
+    pub solver: Option<CanonicalSolver>,
     /// What the crawl wants: by which strategy it decides. Defaults to the basic one.
     pub strategy: StrategyChoice,
     /// Which processors the chains have, and in which order.
@@ -91,6 +97,8 @@ impl Default for CrawlOptions {
             redirected_seeds: true,
             conditional: true,
             log_decisions: false,
+            fingerprint: FingerprintFunction::default(),
+            solver: None,
             strategy: StrategyChoice::default(),
             chains: ChainNames::default(),
             concurrency: 200,

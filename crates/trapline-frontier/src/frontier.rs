@@ -77,6 +77,11 @@ impl Frontier {
         self.preparer.prepare(request)
     }
 
+    /// The canonical form of a URL, by which the crawl knows it.
+    pub fn canonical_form(&self, url: &str) -> Result<String, PrepareError> {
+        self.preparer.canonical_form(url)
+    }
+
     /// Prepares a request for a queue of the caller's own.
     pub fn prepare_in(
         &self,

@@ -3,6 +3,8 @@
 //! Seeds, injected URLs, links, redirects and entries of sitemaps all come through here. The folder holds the rules, one a
 //! file; the order is in [`ORDER`].
 
+mod domain;
+mod fingerprint;
 mod host_terms;
 mod kinds;
 mod limits;
@@ -21,6 +23,7 @@ use trapline_core::{Candidate, Request, SplitUrl, Terms};
 use trapline_extract::LinkKind;
 use trapline_frontier::Frontier;
 
+pub use fingerprint::FingerprintFunction;
 pub use host_terms::HostTerms;
 pub use limits::LimitOptions;
 pub use patterns::{PatternError, Patterns};
@@ -35,9 +38,20 @@ use crate::options::CrawlOptions;
 /// The rules of the candidate chain, as they follow one another unless a configuration says otherwise.
 pub const ORDER: [&str; 8] = ["scheme", "kinds", "nofollow", "scope", "limits", "traps", "patterns", "queue"];
 
-/// All rules that there are, the last one only for those who name it.
-pub const NAMES: [&str; 9] =
-    ["scheme", "kinds", "nofollow", "scope", "limits", "traps", "patterns", "queue", "no_query"];
+/// All rules that there are, the last ones only for those who name them.
+pub const NAMES: [&str; 11] = [
+    "scheme",
+    "kinds",
+    "nofollow",
+    "scope",
+    "limits",
+    "traps",
+    "patterns",
+    "queue",
+    "no_query",
+    "domain",
+    "fingerprint",
+];
 
 /// What decisions are logged as.
 const DECISIONS: &str = "trapline_crawl::decisions";
@@ -161,6 +175,8 @@ impl CandidateChain {
             }),
             Arc::new(queue::Queue(options.queue.clone())),
             Arc::new(no_query::NoQuery),
+            Arc::new(domain::Domain),
+            Arc::new(fingerprint::Fingerprint { function: options.fingerprint, frontier: frontier.clone() }),
         ];
         parts.extend(own);
         let names = options.chains.candidate.clone().unwrap_or_else(|| ORDER.map(str::to_owned).to_vec());

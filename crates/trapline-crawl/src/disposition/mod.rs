@@ -3,6 +3,7 @@
 //! The folder holds the processors, one a file; the order is in [`ORDER`].
 
 mod archive;
+mod canonical;
 mod links;
 mod outcome;
 mod output;
@@ -15,6 +16,7 @@ use std::time::Duration;
 use trapline_core::{Candidate, Timestamp};
 use trapline_frontier::{NoteWrite, Outcome, Settlement};
 
+pub use canonical::CanonicalSolver;
 pub use outcome::RetryOptions;
 pub(crate) use pace::PaceMemory;
 pub use pace::PaceOptions;
@@ -96,7 +98,7 @@ pub(crate) fn chain(
         Arc::new(sitemaps::Sitemaps::new(options, crawl.scope, candidates)),
         Arc::new(crawl.decide(candidates)),
         Arc::new(pace::Politeness::new(options.pace.clone(), world, frontier, &crawl.parts.pace_memory)),
-        Arc::new(output::Tell),
+        Arc::new(output::Tell { solver: options.solver }),
     ];
     parts.extend(own);
     let names = options.chains.disposition.clone().unwrap_or_else(|| ORDER.map(str::to_owned).to_vec());

@@ -5,14 +5,17 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use trapline_frontier::Outcome;
 
-use super::Disposition;
+use super::{CanonicalSolver, Disposition};
 use crate::candidate::without_fragment;
 use crate::chain::{Flow, Processor};
 use crate::line::{PageLine, SkippedLine};
 use crate::response::RedirectTo;
 
 /// Writes down the visit, or why there was none.
-pub(super) struct Tell;
+pub(super) struct Tell {
+    /// Under which of its URLs a page is told beside its own.
+    pub(super) solver: Option<CanonicalSolver>,
+}
 
 #[async_trait]
 impl Processor<Disposition> for Tell {
@@ -39,7 +42,8 @@ impl Processor<Disposition> for Tell {
                 depth: request.depth,
             });
         }
-        disposition.results.page = line(disposition);
+        let canonical = self.solver.map(|solver| solver.solve(&disposition.visit));
+        disposition.results.page = line(disposition).map(|page| PageLine { canonical, ..page });
         Flow::Next
     }
 }
@@ -76,6 +80,7 @@ fn line(disposition: &Disposition) -> Option<PageLine> {
             Some(RedirectTo::Url(url)) => Some(without_fragment(url.as_str()).to_owned()),
             _ => None,
         },
+        canonical: None,
         mime: page.map(|page| page.mime.clone()),
         charset: page.map(|page| page.charset.name),
         digest: page.map(|page| page.digest),

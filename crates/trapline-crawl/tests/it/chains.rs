@@ -188,7 +188,7 @@ fn names_that_do_not_exist_or_come_twice_are_refused() {
     assert_eq!(
         message(ChainNames { candidate: names(&["scope", "badgers"]), ..ChainNames::default() }),
         "the candidate chain has no processor `badgers`; there are scheme, kinds, nofollow, scope, limits, traps, patterns, \
-         queue, no_query, no otters"
+         queue, no_query, domain, fingerprint, no otters"
     );
     assert_eq!(
         message(ChainNames { candidate: names(&["scope", "otters"]), ..ChainNames::default() }),

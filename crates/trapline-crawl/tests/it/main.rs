@@ -9,6 +9,7 @@ mod failures;
 mod host_terms;
 mod leases;
 mod limits;
+mod names;
 mod orders;
 mod pace;
 mod resuming;

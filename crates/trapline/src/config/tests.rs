@@ -401,6 +401,15 @@ fn values_that_do_not_fit_are_told_what_would() {
             "[[host]]\nmatch = \"a\"\nrobots = \"most_favored\"",
             "1: host: name those to choose from in robots.agents",
         ),
+        (
+            "[output]\ncanonical = \"last\"",
+            "2: output.canonical: `last` is not one of first_url, last_url, declared",
+        ),
+        (
+            "[[host]]\nmatch = \"a\"\nstrategy = [\"x\"]",
+            "3: host[1].strategy[1]: `x` tells a strategy nothing: write key=value in quotes, such as \"pages_max=100\"",
+        ),
+        ("[queue]\npartitions = 0", "2: queue.partitions: hosts stand in one line at least"),
         ("[queue]\nbalance = 0", "2: queue.balance: a queue that may spend nothing is never served"),
         (
             "[chains]\nfetch = [\"scope\", \"fetsch\"]",

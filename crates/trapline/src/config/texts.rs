@@ -153,6 +153,8 @@ macro_rules! by_name {
 by_name! {
     trapline_core::ClassPolicy: "priority, score, depth, depth_first or cost, in quotes";
     trapline_core::CostPolicy: "zero, unit or wag, in quotes";
+    trapline_crawl::candidate::FingerprintFunction: "sha1, md5 or hostname_local, in quotes";
+    trapline_crawl::disposition::CanonicalSolver: "first_url, last_url or declared, in quotes";
     trapline_crawl::RobotsPolicy: "obey, robots_txt, most_favored or ignore, in quotes";
     trapline_frontier::Order: "fifo, lifo or date, in quotes";
     trapline_frontier::Pace: "settle or claim, in quotes";

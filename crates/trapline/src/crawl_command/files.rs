@@ -212,6 +212,7 @@ fn page_line(page: &PageLine) -> serde_json::Value {
         ("truncated", page.truncated.map(|truncated| json!(truncated))),
         ("not_modified", page.not_modified.then_some(json!(true))),
         ("redirect", page.redirect.as_ref().map(|redirect| json!(redirect))),
+        ("canonical", page.canonical.as_ref().map(|canonical| json!(canonical))),
         ("mime", page.mime.as_ref().map(|mime| json!(mime))),
         ("charset", page.charset.map(|charset| json!(charset))),
         ("digest", page.digest.map(|digest| json!(format!("blake3:{}", hex(&digest))))),

@@ -68,6 +68,8 @@ pub(crate) fn crawl_options(config: &FileConfig) -> Result<CrawlOptions, String>
         sitemaps_elsewhere_max: sitemaps.elsewhere_max,
         redirected_seeds: crawl.redirected_seeds,
         log_decisions: scope.log_decisions,
+        fingerprint: config.chains.fingerprint,
+        solver: config.output.canonical,
         strategy: config.strategy.choice(),
         chains: config.chain_names(),
         concurrency: crawl.concurrency as usize,

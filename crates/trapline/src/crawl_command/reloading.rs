@@ -143,7 +143,8 @@ fn fixed_changes(before: &FileConfig, now: &FileConfig) -> Vec<String> {
         let (section, key) =
             fixed.split_once('.').map_or((fixed, None), |(section, key)| (section, Some(key)));
         let (Some(was), Some(is)) = (before.section(section), now.section(section)) else { continue };
-        for item in was.items().iter().filter(|item| key.is_none_or(|key| key == item.key)) {
+        let is_meant = |name: &str| key.map_or(name != "canonical", |key| key == name);
+        for item in was.items().iter().filter(|item| is_meant(item.key)) {
             if was.get(item.key) != is.get(item.key) {
                 changed.push(format!("{section}.{}", item.key));
             }

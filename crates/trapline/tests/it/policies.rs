@@ -217,3 +217,40 @@ fn seeds_come_from_a_list_on_the_web() {
         assert!(told.contains(&format!("cannot read seeds from {list}: ")) && told.contains(why), "{told}");
     }
 }
+
+#[test]
+fn pages_are_told_by_the_name_that_a_solver_finds_and_requests_carry_metadata() {
+    let pages = |_: &str, path: &str| match path {
+        "/" => "HTTP/1.1 301 Moved\r\nLocation: /home\r\nContent-Length: 0\r\n\r\n".to_owned(),
+        "/home" => ok("Content-Type: text/html\r\n", "<link rel=canonical href=/start>"),
+        _ => "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n".to_owned(),
+    };
+    for (solver, names) in [
+        ("first_url", ["http://www.a.test/", "http://www.a.test/"]),
+        ("last_url", ["http://www.a.test/home", "http://www.a.test/home"]),
+        ("declared", ["http://www.a.test/home", "http://www.a.test/start"]),
+    ] {
+        let (folder, hosts) = (Folder::new("policies-names"), Hosts::serving(pages));
+        let config = format!(
+            "[pace]\ndelay = '0'\n[scope]\nmax_depth = 0\n[output]\ncanonical = '{solver}'\n\
+             [chains]\ncandidate = ['scope', 'limits', 'domain', 'fingerprint', 'queue']\nfingerprint = 'md5'\n"
+        );
+        let output = hosts.crawl(&folder.path, &config, &["www.a.test"]);
+        assert_eq!(output.status.code(), Some(0), "{}", error(&output));
+        let lines = fs::read_to_string(folder.path.join("pages.jsonl")).unwrap();
+        let told: Vec<serde_json::Value> =
+            lines.lines().map(|line| serde_json::from_str(line).expect("a line is JSON")).collect();
+        let told: Vec<_> = told.iter().map(|line| line["canonical"].as_str().unwrap_or_default()).collect();
+        assert_eq!(told, names, "{solver}");
+
+        let store = format!("disk:{}", folder.path.join("store").display());
+        let url = Command::new(env!("CARGO_BIN_EXE_trapline"))
+            .args(["frontier", "--store", &store, "--json", "url", "http://www.a.test/home"])
+            .output()
+            .unwrap();
+        let known: serde_json::Value = serde_json::from_slice(&url.stdout).expect("an answer is JSON");
+        let metadata = &known["metadata"];
+        assert_eq!(metadata["domain.name"][0], "a.test", "{known}");
+        assert_eq!(metadata["fingerprint"][0], "8cc486a1c9e197629a9e6e861011d0b2", "{known}");
+    }
+}

@@ -3,6 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use trapline_crawl::candidate::FingerprintFunction;
+use trapline_crawl::disposition::CanonicalSolver;
+
 use crate::archive_url::{self, ArchiveUrl};
 use crate::config::options::options;
 use crate::config::texts::{Size, choice};
@@ -108,6 +111,10 @@ options! {
         /// A file to which a line is appended for each URL that was settled, in the columns of Heritrix's `crawl.log`. It may be
         /// moved away or truncated at any time. Defaults to none.
         crawl_log: Option<PathBuf> = None;
+        /// Under which of its URLs a page is to be known, told as `canonical` in `pages.jsonl`: `first_url` (before redirects),
+        /// `last_url` (behind them) or `declared` (what the page itself says, within its registrable domain). Defaults to none: it
+        /// is not told.
+        canonical: Option<CanonicalSolver> = None;
         /// How often a line tells of the progress where there is no terminal; 0 for never. Defaults to 10s.
         progress: Duration = Duration::from_secs(10);
     }
@@ -118,6 +125,8 @@ options! {
     Chains {
         /// What a URL goes through before it waits to be fetched. Defaults to none: the usual steps.
         candidate: Option<Vec<String>> = None;
+        /// By which function the step `fingerprint` goes: `sha1`, `md5` or `hostname_local`. Defaults to sha1.
+        fingerprint: FingerprintFunction = FingerprintFunction::Sha1;
         /// What a URL goes through when its turn has come. Defaults to none: the usual steps.
         fetch: Option<Vec<String>> = None;
         /// What becomes of a page. Defaults to none: the usual steps.
