@@ -26,6 +26,7 @@ mod seed_source;
 mod seeds;
 mod standing;
 mod steered;
+mod traces;
 mod watch;
 mod world;
 
@@ -46,6 +47,7 @@ pub(crate) use held::Held;
 pub(crate) use plan::{canonical, crawl_options, frontier};
 pub(crate) use run::robots;
 pub(crate) use steered::Steered;
+pub(crate) use traces::endpoint_url;
 
 /// Exit code where all is done, and not one page came as it should.
 const NOTHING: u8 = 1;
@@ -176,6 +178,9 @@ pub(crate) struct CrawlArgs {
     /// A file to which a line is appended for each URL that was settled, in the columns of Heritrix's crawl.log.
     #[arg(long, value_name = "FILE")]
     crawl_log: Option<String>,
+    /// A collector to which traces of visits are sent, over OTLP with HTTP: http://127.0.0.1:4318. It is never waited for.
+    #[arg(long, value_name = "URL")]
+    otlp: Option<String>,
     /// Progress as lines of JSON.
     #[arg(long)]
     json: bool,
@@ -209,6 +214,7 @@ impl CrawlArgs {
             .texts("--resolve", "fetch.resolve", &self.resolve)
             .texts("--allow-network", "fetch.allow_networks", &self.allow_network)
             .text("--crawl-log", "output.crawl_log", self.crawl_log.as_ref())
+            .text("--otlp", "log.otlp", self.otlp.as_ref())
             .switch("--embeds", "scope.embeds", self.embeds, "true")
             .switch("--no-sitemaps", "sitemaps.follow", self.no_sitemaps, "false")
             .switch("--ignore-robots", "robots.policy", self.ignore_robots, "ignore")

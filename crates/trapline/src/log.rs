@@ -188,7 +188,7 @@ mod tests {
 
     fn logged(level: &str, format: LogFormat, events: impl FnOnce()) -> String {
         let page = Page::default();
-        let log = Log { level: LogFilter(level.to_owned()), format, file: None };
+        let log = Log { level: LogFilter(level.to_owned()), format, file: None, ..Log::default() };
         tracing::subscriber::with_default(subscriber(&log, page.clone()).unwrap(), events);
         page.text()
     }

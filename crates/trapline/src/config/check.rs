@@ -11,6 +11,7 @@ use super::layers::Loaded;
 use super::reading::{Mistake, Source};
 use super::sections::strategy::StrategyArgument;
 use super::value::Value;
+use crate::crawl_command::endpoint_url;
 
 /// Mistakes that are none of a value alone. Options that have one already are left out.
 pub(super) fn check(loaded: &Loaded, known: &[String]) -> Vec<Mistake> {
@@ -44,6 +45,14 @@ pub(super) fn check(loaded: &Loaded, known: &[String]) -> Vec<Mistake> {
     found.some("robots.policy", has_names || !favors(config.robots.policy), choosing);
     let of_hosts = config.lists.host.iter().any(|host| host.robots.is_some_and(favors));
     found.some("host", has_names || !of_hosts, choosing);
+    found.some(
+        "log.otlp_sample",
+        (0.0..=1.0).contains(&config.log.otlp_sample),
+        "a part of all is between 0 and 1; 0.01 is one in a hundred",
+    );
+    if let Some(Err(wrong)) = config.log.otlp.as_deref().map(endpoint_url) {
+        found.wrong("log.otlp", wrong);
+    }
     found.some("crawl.name", !config.crawl.name.is_empty(), "a crawl needs a name");
     for error in config.chain_names().mistakes() {
         found.wrong(&format!("chains.{}", error.chain()), error);

@@ -12,6 +12,7 @@ use trapline_frontier::{CrawlChange, Frontier, NoteWrite, Stats, UrlState};
 use super::control::write_whole;
 use super::crawl_log::CrawlLog;
 use super::files::ResultFiles;
+use super::traces::Traces;
 use crate::chronicle::{self, Chronicle, Point, Seen};
 use crate::moment;
 
@@ -20,6 +21,7 @@ pub(super) struct Observed {
     pub(super) results: ResultFiles,
     pub(super) chronicle: SharedChronicle,
     pub(super) log: Option<CrawlLog>,
+    pub(super) traces: Option<Traces>,
 }
 
 #[async_trait]
@@ -32,6 +34,9 @@ impl Output for Observed {
         self.chronicle.count(visits, self.results.pages_bytes());
         if let Some(log) = &self.log {
             log.write(now, visits);
+        }
+        if let Some(traces) = &self.traces {
+            traces.offer(now, visits);
         }
     }
 }

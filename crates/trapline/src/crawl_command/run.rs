@@ -30,6 +30,7 @@ use super::seed_source::SeedSource;
 use super::seeds;
 use super::standing::LastWord;
 use super::steered::Steered;
+use super::traces::Traces;
 use super::watch::{self, Telling, Watch};
 use super::world::RealWorld;
 use super::{CrawlArgs, STOPPED, plan, resume};
@@ -142,7 +143,8 @@ pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig, load: LoadConfig) -> 
         let kept = note_of(&frontier, &format!("{}{id}", chronicle::NOTES)).await.map_err(told)?;
         let chronicle = SharedChronicle::resume(folder.path(), &id, kept.as_deref(), output.pages_bytes())?;
         let log = config.output.crawl_log.as_deref().map(CrawlLog::open).transpose()?;
-        let output = Observed { results: output, chronicle: chronicle.clone(), log };
+        let (traces, sending) = Traces::begin(config, &id)?.unzip();
+        let output = Observed { results: output, chronicle: chronicle.clone(), log, traces };
         if known.paused {
             let folder = folder.path().display();
             complain(&format!(
@@ -213,6 +215,9 @@ pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig, load: LoadConfig) -> 
         chronicle.save(folder.path());
         chronicle.note(&frontier, LAST_LOOK).await;
         watch::write_end(folder.path(), &handle, last, begun.elapsed(), word);
+        if let Some(sending) = sending {
+            sending.finish().await;
+        }
         let (ending, stats) = ended?;
         if stats.is_none() {
             complain(&format!(

@@ -16,6 +16,12 @@ options! {
         format: LogFormat = LogFormat::Text;
         /// A file to which it is appended. Defaults to none: standard error.
         file: Option<PathBuf> = None;
+        /// A collector to which traces of visits are sent, over OTLP with HTTP and protobuf: `http://127.0.0.1:4318`. It is never waited
+        /// for. Defaults to none.
+        otlp: Option<String> = None;
+        /// Of how many visits that went well there are traces, as a part of all: 1 for all, 0 for none. There is one of each that did
+        /// not. Defaults to 0.01.
+        otlp_sample: f64 = 0.01;
     }
 }
 

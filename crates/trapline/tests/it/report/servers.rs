@@ -1,4 +1,6 @@
-//! The page with charts, looked at in Chromium.
+//! The page with charts, looked at in Chromium; traces, in `traces.rs`.
+
+mod traces;
 
 use std::fs;
 use std::io::Read;
