@@ -4,7 +4,7 @@
 //! Nothing is decided here that the frontier could decide: every command is some verbs of a store and a way to print
 //! what came back.
 
-mod address;
+pub(crate) mod address;
 mod admit;
 mod bulk;
 mod bytes;

@@ -7,10 +7,10 @@ use trapline_core::{CanonicalRules, Request, SplitUrl, Timestamp, format_duratio
 use trapline_crawl::candidate::Prospect;
 use trapline_crawl::ports::Robots;
 use trapline_crawl::{CrawlOptions, Foresight, RobotsPolicy};
-use trapline_fetch::Fetcher;
+use trapline_fetch::{Fetcher, RobotsCache};
 use trapline_frontier::{
-    CrawlReport, Frontier, LeaseReport, MemoryStore, Query, QueueReport, Rows, Scan, StoreError, UrlReport,
-    UrlState,
+    CrawlReport, ErrorKind, Frontier, LeaseReport, MemoryStore, Query, QueueReport, Rows, Scan, StoreError,
+    UrlReport, UrlState,
 };
 
 use super::judgement::{self, RobotsSay};
@@ -19,6 +19,7 @@ use crate::config::{FileConfig, Flags};
 use crate::crawl_command::{
     Steered, canonical, crawl_options, frontier, has_store, robots, store_url as store_in,
 };
+use crate::frontier_command::address::Address;
 use crate::frontier_command::{listing, urls};
 use crate::output::Row;
 use crate::{moment, store_url};
@@ -32,7 +33,8 @@ pub(super) struct Explainer {
     is_there: bool,
     foresight: Foresight,
     robots: Arc<dyn Robots>,
-    fetch_robots: bool,
+    /// Who asks servers, and tells no store of what they say.
+    fetched: Option<RobotsCache>,
     via: Option<String>,
     depth: u32,
 }
@@ -60,7 +62,12 @@ impl Explainer {
         let (frontier, is_there) = match &url {
             Some(url) => {
                 let store = store_url::share_and_follow(url)?;
-                (builder.attach(store, moment::now()).await.map_err(told)?, true)
+                let attached = builder.attach(Arc::clone(&store), moment::now()).await;
+                if attached.as_ref().is_err_and(|error| error.kind() == ErrorKind::NotFound) {
+                    let at = Address { store: Some(url), crawl: &config.crawl.name, is_named: true };
+                    return Err(at.no_crawl(&*store)?);
+                }
+                (attached.map_err(told)?, true)
             }
             None => (builder.open(MemoryStore::new(), moment::now()).await.map_err(told)?, false),
         };
@@ -80,7 +87,8 @@ impl Explainer {
             config.fetch_options().map_err(|(option, message)| format!("{option}: {message}"))?;
         let fetcher = Fetcher::new(fetch_options).map_err(|error| error.to_string())?;
         let robots = robots(&frontier, &fetcher, &config);
-        Ok(Self { options, canonical, frontier, is_there, foresight, robots, fetch_robots, via, depth })
+        let fetched = fetch_robots.then(|| RobotsCache::new(fetcher, None, config.robots_options()));
+        Ok(Self { options, canonical, frontier, is_there, foresight, robots, fetched, via, depth })
     }
 
     /// Explains one URL: what is told of it, or why it is none.
@@ -185,15 +193,15 @@ impl Explainer {
     async fn robots_say(&self, now: Timestamp, url: &url::Url) -> RobotsSay {
         let host = url.host_str().unwrap_or_default();
         let (policy, known) = (self.options.robots_policy(host), self.robots.known(now, url).await);
-        match policy {
-            RobotsPolicy::Ignore => RobotsSay::Ignored,
-            _ if known.is_none() && !self.fetch_robots => RobotsSay::Unknown,
+        let favors = policy == RobotsPolicy::MostFavored;
+        match (known, &self.fetched) {
+            _ if policy == RobotsPolicy::Ignore => RobotsSay::Ignored,
             // Where it is known, nobody is asked for it.
-            RobotsPolicy::MostFavored => RobotsSay::Known(self.robots.ask_most_favored(now, url).await),
-            RobotsPolicy::Obey | RobotsPolicy::RobotsTxt => match known {
-                Some(word) => RobotsSay::Known(word),
-                None => RobotsSay::Known(self.robots.ask(now, url).await),
-            },
+            (Some(_), _) if favors => RobotsSay::Known(self.robots.ask_most_favored(now, url).await),
+            (Some(word), _) => RobotsSay::Known(word),
+            (None, Some(fetched)) if favors => RobotsSay::Known(fetched.ask_most_favored(now, url).await),
+            (None, Some(fetched)) => RobotsSay::Known(Robots::ask(fetched, now, url).await),
+            (None, None) => RobotsSay::Unknown,
         }
     }
 

@@ -10,11 +10,11 @@ use crate::store_url;
 
 /// A crawl on a store, as the arguments name it.
 #[derive(Clone, Copy)]
-pub(super) struct Address<'a> {
-    pub(super) store: Option<&'a str>,
-    pub(super) crawl: &'a str,
+pub(crate) struct Address<'a> {
+    pub(crate) store: Option<&'a str>,
+    pub(crate) crawl: &'a str,
     /// Whether somebody named the crawl, or it is the usual one.
-    pub(super) is_named: bool,
+    pub(crate) is_named: bool,
 }
 
 /// The store that is meant where none is named.
@@ -25,7 +25,7 @@ const NAMED_MAX: usize = 10;
 
 impl<'a> Address<'a> {
     /// Opens a crawl that is there. Nothing is made.
-    pub(super) fn open(self) -> Result<Frontier, String> {
+    pub(crate) fn open(self) -> Result<Frontier, String> {
         let store = self.store()?;
         self.enter(&store)
     }
@@ -65,7 +65,7 @@ impl<'a> Address<'a> {
     }
 
     /// What is told where the crawl is not there.
-    pub(super) fn no_crawl(self, store: &dyn Store) -> Result<String, String> {
+    pub(crate) fn no_crawl(self, store: &dyn Store) -> Result<String, String> {
         let url = self.url()?;
         let crawls = pollster::block_on(trapline_frontier::crawls(store, moment::now()));
         let crawls = crawls.map_err(|error| error.to_string())?;

@@ -8,8 +8,9 @@ use super::ReportArgs;
 use crate::chronicle::{self, Chronicle};
 use crate::control_command::runs;
 use crate::crawl_command::{has_store, store_url as store_in};
+use crate::frontier_command::address::Address;
 use crate::frontier_command::listing;
-use crate::{moment, store_url};
+use crate::store_url;
 
 /// The folder that is meant where nothing is named.
 const DEFAULT_FOLDER: &str = "trapline-crawl";
@@ -46,7 +47,10 @@ impl Origin {
                 "a store in memory is gone with its process; name the crawl's folder instead".to_owned()
             );
         }
-        let frontier = url.as_deref().map(|url| attach(url, &args.crawl)).transpose()?;
+        let frontier = url
+            .as_deref()
+            .map(|url| Address { store: Some(url), crawl: &args.crawl, is_named: true }.open())
+            .transpose()?;
         Ok(Self { folder, frontier, crawl: args.crawl.clone() })
     }
 
@@ -102,10 +106,4 @@ impl Origin {
         all.extend(of_folder);
         Ok((!all.is_empty()).then(|| Chronicle::together(all)))
     }
-}
-
-fn attach(url: &str, crawl: &str) -> Result<Frontier, String> {
-    let store = store_url::share_and_follow(url)?;
-    let attached = Frontier::builder(crawl).attach(store, moment::now());
-    pollster::block_on(attached).map_err(|error| error.to_string())
 }

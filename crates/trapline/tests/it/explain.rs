@@ -4,10 +4,13 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::crawl::{crawl, error, site};
+use crate::crawl::{Running, command, crawl, error, site, until};
+use crate::fetch::{ok, serve};
 use crate::folder::Folder;
 
 fn explain(arguments: &[&str], input: &str) -> Output {
@@ -131,4 +134,50 @@ fn who_names_a_store_that_is_not_there_is_told() {
         "{}",
         error(&output)
     );
+}
+
+#[test]
+fn what_is_being_fetched_says_under_which_lease_and_a_running_crawl_is_asked() {
+    let folder = Folder::new("explain-running");
+    let (answer, answered) = std::sync::mpsc::channel::<()>();
+    let answered = Arc::new(Mutex::new(answered));
+    let address = serve(move |path, _| {
+        if path == "/slow" {
+            let _ = answered.lock().expect("nobody panics with it").recv_timeout(Duration::from_secs(30));
+        }
+        match path {
+            "/robots.txt" => ok("Content-Type: text/plain\r\n", "User-agent: *\nDisallow: /x\n"),
+            _ => ok("Content-Type: text/html\r\n", "<a href=/slow>x</a>"),
+        }
+    });
+    let mut child = command(address, &folder.path, &["--delay", "0", "-q"]);
+    let running = Running(child.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+    let slow = format!("http://{address}/slow");
+    let mut told = Value::Null;
+    until("it is fetched", || {
+        if folder.path.join("pages.jsonl").exists() {
+            told = one(&folder.path, &slow);
+        }
+        told["state"]["name"] == "leased"
+    });
+    let what = told["next"]["what"].as_str().unwrap();
+    assert!(what.starts_with("it is being fetched under lease "), "{what}");
+    assert_eq!(told["lease"]["deadline"], told["next"]["latest"]);
+    assert_eq!(told["pace"]["queue_state"], "busy");
+    answer.send(()).unwrap();
+    until("it is done", || one(&folder.path, &slow)["state"]["name"] == "done");
+    drop(running);
+
+    // What the crawl does not have is asked for on request, and nobody else is told.
+    let out = folder.path.join("none").display().to_string();
+    let open = "fetch.allow_networks=[\"127.0.0.0/8\"]";
+    let asked = explain(
+        &["--json", "--out", &out, "--set", open, "--fetch-robots", &format!("http://{address}/x")],
+        "",
+    );
+    assert_eq!(asked.status.code(), Some(0), "{}", error(&asked));
+    assert_eq!(rows(&asked)[0]["robots"]["line"], "line 2: Disallow: /x");
+    let unknown = explain(&["--crawl", "other", "--out", &folder.path.display().to_string(), &slow], "");
+    assert_eq!(unknown.status.code(), Some(2));
+    assert!(error(&unknown).contains("there is no crawl `other`"), "{}", error(&unknown));
 }

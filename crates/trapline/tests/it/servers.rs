@@ -2,6 +2,7 @@
 
 mod away;
 mod copying;
+mod knowing;
 mod real_web;
 mod sizing;
 
