@@ -163,3 +163,18 @@ fn short(error: &object_store::Error) -> String {
         None => text,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_of_the_date_and_the_content() {
+        let at = Timestamp::from_millis(951_782_400_123);
+        let key = |compression| key(at, &[0xab; 32], compression);
+        let plain = format!("2000/02/29/ab/{}", "ab".repeat(32));
+        assert_eq!(key(BodyCompression::None), plain);
+        assert_eq!(key(BodyCompression::Zstd), format!("{plain}.zst"));
+        assert_eq!(key(BodyCompression::Brotli), format!("{plain}.br"));
+    }
+}

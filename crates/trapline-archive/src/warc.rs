@@ -13,6 +13,8 @@ mod record;
 mod recovery;
 mod scan;
 mod seen;
+#[cfg(test)]
+mod tests;
 mod writer;
 
 use std::path::{Path, PathBuf};

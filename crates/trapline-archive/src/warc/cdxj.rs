@@ -15,6 +15,8 @@ pub(super) struct Entry {
     mime: String,
     status: Option<u16>,
     digest: Option<Digest>,
+    /// It is not all there, so that it is no original of anything.
+    truncated: bool,
     pub(super) offset: u64,
     length: u64,
 }
@@ -23,13 +25,13 @@ impl Entry {
     pub(super) fn new(
         url: &str,
         at: Timestamp,
-        (is_revisit, status, content_type): (bool, Option<u16>, Option<&str>),
+        (is_revisit, truncated, status, content_type): (bool, bool, Option<u16>, Option<&str>),
         digest: Option<Digest>,
         (offset, length): (u64, u64),
     ) -> Self {
         let mime =
             if is_revisit { "warc/revisit".to_owned() } else { mime(content_type.unwrap_or_default()) };
-        Self { url: url.to_owned(), at, mime, status, digest, offset, length }
+        Self { url: url.to_owned(), at, mime, status, digest, truncated, offset, length }
     }
 
     /// Its line, without an end.
@@ -45,6 +47,9 @@ impl Entry {
         });
         if let Some(status) = self.status {
             fields["status"] = status.to_string().into();
+        }
+        if self.truncated {
+            fields["truncated"] = true.into();
         }
         if let Some(digest) = &self.digest {
             fields["digest"] = digest.to_string().into();
@@ -120,7 +125,7 @@ mod tests {
         let entry = Entry::new(
             "http://a.example/\"x",
             at,
-            (false, Some(200), Some("Text/HTML; charset=x")),
+            (false, false, Some(200), Some("Text/HTML; charset=x")),
             Some(digest),
             (17, 400),
         );
@@ -132,7 +137,7 @@ mod tests {
         assert_eq!((&fields["mime"], &fields["status"]), (&json!("text/html"), &json!("200")));
         assert_eq!((&fields["offset"], &fields["length"]), (&json!("17"), &json!("400")));
         assert_eq!(fields["digest"], digest.to_string());
-        let mime = |content_type| Entry::new("x:", at, (false, None, content_type), None, (0, 0)).mime;
+        let mime = |content_type| Entry::new("x:", at, (false, true, None, content_type), None, (0, 0)).mime;
         assert_eq!(
             (mime(None), mime(Some("a\nb")), mime(Some(" a/b "))),
             ("unk".into(), "unk".into(), "a/b".into())

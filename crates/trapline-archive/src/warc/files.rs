@@ -39,12 +39,28 @@ impl OpenFile for File {
     }
 
     fn sync(&mut self) -> io::Result<()> {
+        #[cfg(feature = "planted")]
+        wait_as_planted();
         self.sync_data()
     }
 
     fn cut(&mut self, bytes: u64) -> io::Result<()> {
         self.set_len(bytes)?;
         self.seek(SeekFrom::Start(bytes)).map(drop)
+    }
+}
+
+/// Between writing and syncing, a test may want to look, or to kill: as long as the file is there that it names.
+#[cfg(feature = "planted")]
+fn wait_as_planted() {
+    let Some(path) = std::env::var_os("TRAPLINE_PLANTED_WARC_SYNC") else { return };
+    let path = Path::new(&path);
+    if path.exists() {
+        // So that it is known that it waits.
+        let _ = File::create(path.with_extension("waiting"));
+    }
+    while path.exists() {
+        std::thread::sleep(std::time::Duration::from_millis(5));
     }
 }
 

@@ -128,7 +128,7 @@ impl Group {
         let entry = Entry::new(
             url,
             *at,
-            (is_revisit, response.status, response.header("content-type")),
+            (is_revisit, cut.is_some(), response.status, response.header("content-type")),
             (!response.not_modified).then_some(payload),
             (offset, bytes.len() as u64 - offset),
         );

@@ -122,6 +122,7 @@ struct Head {
     url: String,
     at: Timestamp,
     digest: Option<Digest>,
+    truncated: bool,
     status: Option<u16>,
     content_type: Option<String>,
 }
@@ -129,7 +130,7 @@ struct Head {
 impl Head {
     fn entry(&self, offset: u64, length: u64) -> Entry {
         let is_revisit = self.kind == "revisit";
-        let about = (is_revisit, self.status, self.content_type.as_deref());
+        let about = (is_revisit, self.truncated, self.status, self.content_type.as_deref());
         Entry::new(&self.url, self.at, about, self.digest, (offset, length))
     }
 }
@@ -172,6 +173,7 @@ fn parse(heads: &[u8], bytes: u64) -> Result<Head, String> {
         url: field("WARC-Target-URI").unwrap_or_default().to_owned(),
         at: field("WARC-Date").and_then(parse_utc).ok_or("it has no date")?,
         digest: field("WARC-Payload-Digest").and_then(Digest::parse),
+        truncated: field("WARC-Truncated").is_some(),
         status: None,
         content_type: None,
     };

@@ -52,11 +52,9 @@ impl Seen {
         }
     }
 
-    /// Reads what the indexes in a folder say, the newest last. What makes no sense is passed over.
+    /// Reads what the newest indexes in a folder say, as far as there is room. What makes no sense is passed over, and so is what is not
+    /// all there.
     pub(super) fn read(&self, folder: &Path) -> io::Result<()> {
-        if self.most == 0 {
-            return Ok(());
-        }
         let mut indexes = Vec::new();
         for entry in std::fs::read_dir(folder)? {
             let entry = entry?;
@@ -65,22 +63,31 @@ impl Seen {
             }
         }
         indexes.sort();
-        for (_, path) in indexes {
+        let mut found = Vec::new();
+        while found.len() < self.most
+            && let Some((_, path)) = indexes.pop()
+        {
             for line in BufReader::new(std::fs::File::open(&path)?).lines() {
-                let line = line?;
-                let fields =
-                    line.find('{').and_then(|at| serde_json::from_str::<serde_json::Value>(&line[at..]).ok());
-                let Some(fields) = fields.filter(|fields| fields["mime"] != "warc/revisit") else { continue };
-                let digest = fields["digest"].as_str().and_then(Digest::parse);
-                if let (Some(digest), Some(url), Some(at)) =
-                    (digest, fields["url"].as_str(), fields["date"].as_str())
-                {
-                    self.add(digest, Original { url: url.to_owned(), at: at.to_owned() });
-                }
+                found.extend(original_in(&line?));
             }
+        }
+        // The newest last, which are forgotten last.
+        for (digest, original) in found.into_iter().rev() {
+            self.add(digest, original);
         }
         Ok(())
     }
+}
+
+/// What a line of an index says of a body that was written there.
+fn original_in(line: &str) -> Option<(Digest, Original)> {
+    let fields: serde_json::Value = serde_json::from_str(&line[line.find('{')?..]).ok()?;
+    if fields["mime"] == "warc/revisit" || !fields["truncated"].is_null() {
+        return None;
+    }
+    let digest = Digest::parse(fields["digest"].as_str()?)?;
+    let (url, at) = (fields["url"].as_str()?, fields["date"].as_str()?);
+    Some((digest, Original { url: url.to_owned(), at: at.to_owned() }))
 }
 
 fn insert(halves: &mut [HashMap<Digest, Original>; 2], most: usize, digest: Digest, original: Original) {

@@ -103,7 +103,7 @@ struct Desk {
     gzips: Arc<Gzips>,
     file: Option<WarcFile>,
     serial: u64,
-    /// A file could not be written on.
+    /// A file could not be written on, or completed.
     has_left: bool,
     counts: Arc<Mutex<RecordCounts>>,
 }
@@ -204,8 +204,9 @@ impl Desk {
             }
         }
         if is_full && let Err(error) = self.complete() {
-            // What is in it is safe all the same.
-            tracing::warn!(%error, "a WARC file is not complete; opening the folder again completes it");
+            // What is in it is safe all the same, and it is completed before another one is begun.
+            tracing::warn!(%error, "a WARC file is not complete yet");
+            self.has_left = true;
         }
         Ok(name)
     }

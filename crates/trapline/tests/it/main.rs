@@ -1,5 +1,6 @@
 //! What the built binary does, seen from outside: arguments and standard input in, output and exit code out.
 
+mod archives;
 mod config;
 mod copying;
 mod crawl;

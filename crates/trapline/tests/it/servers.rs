@@ -1,5 +1,6 @@
 //! What needs a real server: `trapline store` on PostgreSQL, seen from outside.
 
+mod archives;
 mod away;
 mod copying;
 mod knowing;
