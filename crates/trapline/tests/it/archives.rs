@@ -191,7 +191,7 @@ pub(crate) fn noisy_site(pages: u64) -> (std::net::SocketAddr, Asked) {
                         state = state
                             .wrapping_mul(6_364_136_223_846_793_005)
                             .wrapping_add(1_442_695_040_888_963_407);
-                        format!("{:016x}", state)
+                        format!("{state:016x}")
                     })
                     .collect();
                 let children = [2 * number + 1, 2 * number + 2].into_iter().filter(|child| *child < pages);
