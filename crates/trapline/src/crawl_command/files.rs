@@ -167,6 +167,11 @@ fn write_note((pages, skipped): (u64, u64)) -> Vec<u8> {
     format!("{pages} {skipped}").into_bytes()
 }
 
+/// How much of `pages.jsonl` belongs to visits that count, by the note about a folder.
+pub(crate) fn noted_pages(note: &[u8]) -> Option<u64> {
+    read_note(note).map(|(pages, _)| pages)
+}
+
 fn read_note(bytes: &[u8]) -> Option<(u64, u64)> {
     let (pages, skipped) = std::str::from_utf8(bytes).ok()?.split_once(' ')?;
     Some((pages.parse().ok()?, skipped.parse().ok()?))

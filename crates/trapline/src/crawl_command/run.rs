@@ -43,7 +43,7 @@ const NO_SEEDS: &str =
     "no seeds: name a URL to begin with, such as https://example.org/, or a file with --seeds";
 
 /// What notes about the results in a folder begin with.
-const OUTPUT: &str = "output/";
+pub(crate) const OUTPUT: &str = "output/";
 
 /// How long a store may take to say how a crawl stands that could not go on.
 const LAST_LOOK: Duration = Duration::from_millis(500);

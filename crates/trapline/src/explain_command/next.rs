@@ -53,7 +53,11 @@ pub(super) fn next(prospects: &Prospects<'_>) -> Value {
             reason(prospects.url)
         )),
     };
-    let wait = |at: Timestamp| format_duration(at.since(prospects.now));
+    // Nobody wants to know the milliseconds of an hour.
+    let wait = |at: Timestamp| match at.since(prospects.now) {
+        short if short < Duration::from_secs(10) => format_duration(short),
+        long => format_duration(Duration::from_secs(long.as_secs())),
+    };
     json!({
         "what": event.what,
         "earliest": event.earliest.map(moment::write),

@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use trapline_frontier::{Frontier, Query, Rows};
+use trapline_frontier::{Frontier, Note, Query, Rows};
 
 use super::ReportArgs;
 use crate::chronicle::{self, Chronicle};
 use crate::control_command::runs;
-use crate::crawl_command::{has_store, store_url as store_in};
+use crate::crawl_command::{OUTPUT, has_store, noted_pages, store_url as store_in};
 use crate::frontier_command::address::Address;
 use crate::frontier_command::listing;
 use crate::store_url;
@@ -72,38 +72,53 @@ impl Origin {
 
     /// What all crawlers have done together, as far as they have told; None if no crawler has ever.
     pub(super) fn chronicle(&self) -> Result<Option<Chronicle>, String> {
-        let own =
-            self.folder.as_deref().and_then(|folder| std::fs::read_to_string(folder.join("output.id")).ok());
-        let own = own.map(|id| format!("{}{}", chronicle::NOTES, id.trim()));
-        let mut of_folder = self.folder.as_deref().and_then(Chronicle::of_folder);
+        let of_folder = |folder: &PathBuf| std::fs::read_to_string(folder.join("output.id")).ok();
+        let id = self.folder.as_ref().and_then(of_folder).unwrap_or_default();
+        let own = format!("{}{}", chronicle::NOTES, id.trim());
+        let mut kept = self.folder.as_deref().and_then(Chronicle::of_folder);
         let mut all = Vec::new();
-        if let Some(frontier) = &self.frontier {
-            let query = Query::Notes { prefix: chronicle::NOTES.to_owned() };
-            listing::each_page(frontier, query, |rows| {
-                let Rows::Notes(notes) = rows else { return false };
-                for note in notes {
-                    let Some(noted) = Chronicle::read(&note.value) else { continue };
-                    if own.as_ref() == Some(&note.key) {
-                        of_folder = Some(
-                            of_folder.take().map_or_else(|| noted.clone(), |file| noted.clone().better(file)),
-                        );
-                    } else {
-                        all.push(noted);
-                    }
-                }
-                true
-            })?;
-        }
-        if let Some(folder) = &self.folder {
-            let pages = folder.join("pages.jsonl");
-            if let Ok(about) = std::fs::metadata(&pages) {
-                let mut one = of_folder.take().unwrap_or_default();
-                one.catch_up(&pages, about.len())
-                    .map_err(|error| format!("cannot read {}: {error}", pages.display()))?;
-                of_folder = Some(one);
+        self.each_note(chronicle::NOTES, |note| {
+            let Some(noted) = Chronicle::read(&note.value) else { return };
+            if self.folder.is_some() && note.key == own {
+                kept = Some(kept.take().map_or_else(|| noted.clone(), |kept| noted.clone().better(kept)));
+            } else {
+                all.push(noted);
             }
+        })?;
+        if let Some(folder) = &self.folder {
+            kept = self.caught_up(folder, id.trim(), kept)?;
         }
-        all.extend(of_folder);
+        all.extend(kept);
         Ok((!all.is_empty()).then(|| Chronicle::together(all)))
+    }
+
+    /// What a folder has kept, with the visits that were written down since. What was written and never settled does not count.
+    fn caught_up(
+        &self,
+        folder: &Path,
+        id: &str,
+        kept: Option<Chronicle>,
+    ) -> Result<Option<Chronicle>, String> {
+        let pages = folder.join("pages.jsonl");
+        let Ok(about) = std::fs::metadata(&pages) else { return Ok(kept) };
+        let mut bytes = about.len();
+        self.each_note(&format!("{OUTPUT}{id}"), |note| {
+            bytes = noted_pages(&note.value).map_or(bytes, |noted| noted.min(bytes));
+        })?;
+        let mut chronicle = kept.filter(|kept| kept.pages_bytes <= about.len()).unwrap_or_default();
+        chronicle
+            .catch_up(&pages, bytes)
+            .map_err(|error| format!("cannot read {}: {error}", pages.display()))?;
+        Ok(Some(chronicle))
+    }
+
+    fn each_note(&self, prefix: &str, mut each: impl FnMut(&Note)) -> Result<(), String> {
+        let Some(frontier) = &self.frontier else { return Ok(()) };
+        listing::each_page(frontier, Query::Notes { prefix: prefix.to_owned() }, |rows| {
+            if let Rows::Notes(notes) = rows {
+                notes.iter().for_each(&mut each);
+            }
+            true
+        })
     }
 }

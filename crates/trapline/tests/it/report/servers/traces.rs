@@ -148,9 +148,10 @@ fn a_collector_that_takes_nothing_keeps_nobody_waiting() {
     assert!(told.contains("traces are dropped: the collector does not take them"), "{told}");
     let (mute, told) = time("traces-silent", &["--otlp", &format!("http://{}", silent.0)]);
     assert!(told.contains("did not take the last traces in time"), "{told}");
-    // A crawl waits two seconds at its end for what is under way, and not a moment before.
-    assert!(away < without + Duration::from_millis(1500), "{away:?} instead of {without:?}");
-    assert!(mute < without + Duration::from_millis(3500), "{mute:?} instead of {without:?}");
+    // Who waited for an answer of the one would do so for ten seconds, and who waited to try the other again for seven. Nobody does:
+    // the crawl waits two seconds at its end. (Machines have their moods, so that there is some room.)
+    assert!(away < 2 * without + Duration::from_secs(4), "{away:?} instead of {without:?}");
+    assert!(mute < 2 * without + Duration::from_secs(6), "{mute:?} instead of {without:?}");
     let wrong = crawl(closed, &Folder::new("traces-wrong").path, &["--otlp", "grpc://x"]);
     assert_eq!(wrong.status.code(), Some(2));
     assert!(error(&wrong).contains("traces are sent over http or https"), "{}", error(&wrong));
