@@ -51,20 +51,21 @@ pub(super) struct SharedChronicle {
 
 impl SharedChronicle {
     /// Goes on with what an earlier run has left in its folder or its store, and counts what that had not counted yet. `note` is
-    /// the value of the note in the store, if there is one, and `pages_bytes` how much of `pages.jsonl` belongs to the crawl.
+    /// the value of the note in the store, if there is one, and `pages_bytes` how much of `pages.jsonl` belongs to the crawl; None
+    /// if the crawl is new to the folder, whatever another one has left there.
     pub(super) fn resume(
         folder: &Path,
         id: &str,
         note: Option<&[u8]>,
-        pages_bytes: u64,
+        pages_bytes: Option<u64>,
     ) -> Result<Self, String> {
         let kept = [Chronicle::of_folder(folder), note.and_then(Chronicle::read)];
         // One that knows of visits which do not count was saved by a process that was killed over them.
-        let kept = kept.into_iter().flatten().filter(|kept| kept.pages_bytes <= pages_bytes);
+        let kept = kept.into_iter().flatten().filter(|kept| Some(kept.pages_bytes) <= pages_bytes);
         let mut chronicle = kept.reduce(Chronicle::better).unwrap_or_default();
         let pages = folder.join("pages.jsonl");
         chronicle
-            .catch_up(&pages, pages_bytes)
+            .catch_up(&pages, pages_bytes.unwrap_or(0))
             .map_err(|error| format!("cannot read {}: {error}", pages.display()))?;
         let note = format!("{}{id}", chronicle::NOTES).into();
         Ok(Self { chronicle: Arc::new(Mutex::new(chronicle)), note })

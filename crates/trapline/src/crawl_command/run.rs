@@ -141,7 +141,12 @@ pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig, load: LoadConfig) -> 
             frontier.steer_crawl(moment::now(), CrawlChange::Note(note)).await.map_err(told)?;
         }
         let kept = note_of(&frontier, &format!("{}{id}", chronicle::NOTES)).await.map_err(told)?;
-        let chronicle = SharedChronicle::resume(folder.path(), &id, kept.as_deref(), output.pages_bytes())?;
+        let chronicle = SharedChronicle::resume(
+            folder.path(),
+            &id,
+            kept.as_deref(),
+            noted.is_some().then(|| output.pages_bytes()),
+        )?;
         let log = config.output.crawl_log.as_deref().map(CrawlLog::open).transpose()?;
         let (traces, sending) = Traces::begin(config, &id)?.unzip();
         let output = Observed { results: output, chronicle: chronicle.clone(), log, traces };
