@@ -33,6 +33,14 @@ enum Kind {
     Address(String),
 }
 
+/// By what a pattern can be found; suffixes with their dot.
+pub(crate) enum Place<'p> {
+    One(&'p str),
+    Below(&'p str),
+    Domain(&'p str),
+    Anywhere,
+}
+
 /// Why a text is no pattern for hosts.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
@@ -82,6 +90,16 @@ impl HostPattern {
                 (count(|byte| !b"*?".contains(byte)), count(|byte| *byte == b'?'))
             }
             Kind::One(_) | Kind::Address(_) => (usize::MAX, 0),
+        }
+    }
+
+    /// By what it can be found.
+    pub(crate) fn place(&self) -> Place<'_> {
+        match &self.0 {
+            Kind::One(name) | Kind::Address(name) => Place::One(name),
+            Kind::Below(suffix) => Place::Below(suffix),
+            Kind::Domain(suffix) => Place::Domain(suffix),
+            Kind::Every | Kind::Glob(_) => Place::Anywhere,
         }
     }
 

@@ -11,6 +11,7 @@ mod class;
 mod cost;
 mod exact_url;
 mod host_pattern;
+mod host_table;
 mod identity;
 mod parameter_names;
 mod parse;
@@ -31,6 +32,7 @@ pub use class::{
 };
 pub use cost::CostPolicy;
 pub use host_pattern::{HostPattern, HostPatternError, plain_name};
+pub use host_table::HostTable;
 pub use identity::{Identity, IdentityKey};
 pub use parameter_names::ParameterNames;
 pub use parse::{href, parse_url};

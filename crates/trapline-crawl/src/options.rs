@@ -136,9 +136,7 @@ impl CrawlOptions {
         let host = url.host_str().unwrap_or_default();
         let own = self.queue.of(host).and_then(|terms| terms.delay);
         let word = match robots {
-            Some(robots) if self.robots_policies().of(host) != RobotsPolicy::Ignore => {
-                robots.known(now, &url).await
-            }
+            Some(robots) if self.robots_policy(host) != RobotsPolicy::Ignore => robots.known(now, &url).await,
             _ => None,
         };
         own.unwrap_or(self.pace.delay).max(set).max(self.pace.asked_by(word.as_ref()))

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::candidate::HostTerms;
+use crate::candidate::HostPolicies;
 
 /// How much is given on what hosts and pages say to robots.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,12 +43,12 @@ impl fmt::Display for RobotsPolicy {
 #[derive(Clone, Debug)]
 pub(crate) struct RobotsPolicies {
     pub(crate) usual: RobotsPolicy,
-    pub(crate) hosts: Vec<HostTerms>,
+    pub(crate) hosts: HostPolicies,
 }
 
 impl RobotsPolicies {
     /// The policy for a host.
     pub(crate) fn of(&self, host: &str) -> RobotsPolicy {
-        HostTerms::of(&self.hosts, host).and_then(|terms| terms.robots).unwrap_or(self.usual)
+        self.hosts.of(host).and_then(|terms| terms.robots).unwrap_or(self.usual)
     }
 }

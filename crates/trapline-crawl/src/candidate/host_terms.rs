@@ -2,9 +2,10 @@
 //!
 //! Here is what they are and whose they are. Each takes effect where the crawl-wide one does.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use trapline_core::HostPattern;
+use trapline_core::{HostPattern, HostTable};
 
 use super::Patterns;
 use crate::robots_policy::RobotsPolicy;
@@ -36,9 +37,24 @@ pub struct HostTerms {
     pub strategy: Vec<(String, String)>,
 }
 
-impl HostTerms {
-    /// Of several that may be for a host, the most exact one that is.
-    pub fn of<'t>(terms: &'t [Self], host: &str) -> Option<&'t Self> {
-        HostPattern::most_exact(terms.iter().map(|terms| (&terms.hosts, terms)), host)
+/// The terms of all hosts that have some. Clones share them.
+#[derive(Clone, Debug, Default)]
+pub struct HostPolicies(Arc<HostTable<HostTerms>>);
+
+impl HostPolicies {
+    /// Those of a host: the most exact ones.
+    pub fn of(&self, host: &str) -> Option<&HostTerms> {
+        self.0.of(host)
+    }
+
+    /// All of them, in their order.
+    pub fn iter(&self) -> impl Iterator<Item = &HostTerms> {
+        self.0.iter()
+    }
+}
+
+impl From<Vec<HostTerms>> for HostPolicies {
+    fn from(terms: Vec<HostTerms>) -> Self {
+        Self(Arc::new(terms.into_iter().map(|terms| (terms.hosts.clone(), terms)).collect()))
     }
 }

@@ -1,6 +1,6 @@
 //! How far a crawl goes, and how strange a URL may be.
 
-use super::{HostTerms, Origin, Prospect};
+use super::{HostPolicies, Origin, Prospect};
 use crate::chain::{Flow, Rule};
 use crate::fetch::SITEMAP_HOP;
 
@@ -36,7 +36,7 @@ pub(super) fn sitemaps_in_a_row(hops: &str) -> usize {
 /// Drops what is too far away, or too long.
 pub(super) struct Limits {
     pub(super) usual: LimitOptions,
-    pub(super) hosts: Vec<HostTerms>,
+    pub(super) hosts: HostPolicies,
 }
 
 impl Rule<Prospect> for Limits {
@@ -46,7 +46,7 @@ impl Rule<Prospect> for Limits {
 
     fn apply(&self, prospect: &mut Prospect) -> Flow {
         let limits = &self.usual;
-        let own = HostTerms::of(&self.hosts, prospect.url.host_str().unwrap_or_default());
+        let own = self.hosts.of(prospect.url.host_str().unwrap_or_default());
         let max_depth = own.and_then(|terms| terms.max_depth).or(limits.max_depth);
         let request = &prospect.request;
         let bytes = prospect.url.as_str().len();

@@ -24,7 +24,7 @@ use trapline_extract::LinkKind;
 use trapline_frontier::Frontier;
 
 pub use fingerprint::FingerprintFunction;
-pub use host_terms::HostTerms;
+pub use host_terms::{HostPolicies, HostTerms};
 pub use limits::LimitOptions;
 pub use patterns::{PatternError, Patterns};
 pub use queue::QueueOptions;

@@ -2,7 +2,7 @@
 
 use regex::{RegexSet, RegexSetBuilder};
 
-use super::{HostTerms, Origin, Prospect};
+use super::{HostPolicies, Origin, Prospect};
 use crate::chain::{Flow, Rule};
 
 /// How much memory the compiled expressions may take.
@@ -47,7 +47,7 @@ pub struct PatternError {
 /// Drops what does not match, and what does. Seeds are fetched all the same, if they are not excluded.
 pub(super) struct Matches {
     pub(super) usual: Patterns,
-    pub(super) hosts: Vec<HostTerms>,
+    pub(super) hosts: HostPolicies,
 }
 
 impl Rule<Prospect> for Matches {
@@ -57,7 +57,7 @@ impl Rule<Prospect> for Matches {
 
     fn apply(&self, prospect: &mut Prospect) -> Flow {
         let url = prospect.url.as_str();
-        let own = HostTerms::of(&self.hosts, prospect.url.host_str().unwrap_or_default());
+        let own = self.hosts.of(prospect.url.host_str().unwrap_or_default());
         let patterns = own.and_then(|terms| terms.patterns.as_ref()).unwrap_or(&self.usual);
         if let Some(exclude) = &patterns.exclude
             && let Some(pattern) = exclude.matches(url).iter().next()

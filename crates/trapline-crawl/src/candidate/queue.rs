@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 use trapline_core::{Terms, registrable_domain};
 
-use super::{HostTerms, Prospect};
+use super::{HostPolicies, HostTerms, Prospect};
 use crate::chain::{Flow, Rule};
 
 /// Terms of queues.
 #[derive(Clone, Debug, Default)]
 pub struct QueueOptions {
     /// What is different for some hosts; the most exact one counts. Defaults to none.
-    pub hosts: Vec<HostTerms>,
+    pub hosts: HostPolicies,
     /// All hosts of a registrable domain share one pace. Defaults to false.
     pub by_domain: bool,
     /// When queues have their turn, lower first. Defaults to none: 3.
@@ -37,7 +37,7 @@ impl QueueOptions {
 
     /// What is different for a host: the most exact terms that fit.
     pub fn of(&self, host: &str) -> Option<&HostTerms> {
-        HostTerms::of(&self.hosts, host)
+        self.hosts.of(host)
     }
 }
 

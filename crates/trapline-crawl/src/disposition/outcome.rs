@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use trapline_frontier::{Outcome, Visit as Found};
 
 use super::Disposition;
-use crate::candidate::HostTerms;
+use crate::candidate::HostPolicies;
 use crate::chain::{Flow, Processor};
 use crate::fetch::Verdict;
 use crate::response::{ErrorClass, Response};
@@ -31,7 +31,7 @@ impl Default for RetryOptions {
 /// Decides what becomes of a URL.
 pub(super) struct Decide {
     pub(super) retry: RetryOptions,
-    pub(super) hosts: Vec<HostTerms>,
+    pub(super) hosts: HostPolicies,
 }
 
 #[async_trait]
@@ -70,7 +70,7 @@ impl Decide {
             }
             Some(status) => {
                 let host = disposition.visit.url().host_str().unwrap_or_default();
-                let revisit = HostTerms::of(&self.hosts, host).and_then(|terms| terms.revisit);
+                let revisit = self.hosts.of(host).and_then(|terms| terms.revisit);
                 let next = revisit.map(|interval| disposition.ended + interval);
                 Outcome::Done { visit: found(disposition, response, status), next }
             }

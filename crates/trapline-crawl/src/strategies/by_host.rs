@@ -2,16 +2,17 @@
 
 use std::sync::Arc;
 
-use trapline_core::HostPattern;
+use trapline_core::HostTable;
 
 use super::{Strategy, StrategyChoice, StrategyError, StrategyShelf};
-use crate::candidate::HostTerms;
+use crate::candidate::{HostPolicies, HostTerms};
 
 /// A strategy for all hosts, and the same with other arguments for some.
 #[derive(Debug)]
 pub struct Strategies {
     usual: Arc<dyn Strategy>,
-    hosts: Vec<(HostPattern, Arc<dyn Strategy>)>,
+    /// Of the entry that counts for a host, if it has something to tell.
+    hosts: HostTable<Option<Arc<dyn Strategy>>>,
 }
 
 impl Strategies {
@@ -19,17 +20,18 @@ impl Strategies {
     pub fn new(
         shelf: &StrategyShelf,
         choice: &StrategyChoice,
-        hosts: &[HostTerms],
+        hosts: &HostPolicies,
     ) -> Result<Self, StrategyError> {
-        let told = hosts.iter().filter(|terms| !terms.strategy.is_empty());
         let of_host = |terms: &HostTerms| {
-            let made = shelf.make(&choice.with(&terms.strategy));
-            made.map(|strategy| (terms.hosts.clone(), strategy)).map_err(|error| StrategyError::Host {
-                hosts: terms.hosts.to_string(),
-                error: Box::new(error),
-            })
+            let own = (!terms.strategy.is_empty()).then(|| shelf.make(&choice.with(&terms.strategy)));
+            match own.transpose() {
+                Ok(own) => Ok((terms.hosts.clone(), own)),
+                Err(error) => {
+                    Err(StrategyError::Host { hosts: terms.hosts.to_string(), error: Box::new(error) })
+                }
+            }
         };
-        Ok(Self { usual: shelf.make(choice)?, hosts: told.map(of_host).collect::<Result<_, _>>()? })
+        Ok(Self { usual: shelf.make(choice)?, hosts: hosts.iter().map(of_host).collect::<Result<_, _>>()? })
     }
 
     /// That of the crawl as a whole.
@@ -37,10 +39,9 @@ impl Strategies {
         &*self.usual
     }
 
-    /// That of a host: of several that are meant for it, the most exact one.
+    /// That of a host.
     pub fn of(&self, host: &str) -> &dyn Strategy {
-        let own = HostPattern::most_exact(self.hosts.iter().map(|(hosts, strategy)| (hosts, strategy)), host);
-        &**own.unwrap_or(&self.usual)
+        &**self.hosts.of(host).and_then(Option::as_ref).unwrap_or(&self.usual)
     }
 }
 

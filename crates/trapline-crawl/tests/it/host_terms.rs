@@ -22,7 +22,7 @@ const SEEDS: [&str; 2] = ["http://a.test/", "http://b.test/"];
 /// What is asked for where one host has terms of its own.
 #[track_caller]
 fn check(terms: HostTerms, expected: &[&str]) {
-    let sites = two_sites().with(|options| options.queue.hosts = vec![terms]);
+    let sites = two_sites().with(|options| options.queue.hosts = vec![terms].into());
     sites.crawl(&SEEDS);
     assert_eq!(sites.asked_sorted(), expected);
 }
@@ -37,7 +37,7 @@ fn a_host_has_its_own_depth() {
     // It may also be more than usual.
     let sites = two_sites().with(|options| {
         options.limits.max_depth = Some(0);
-        options.queue.hosts = vec![terms];
+        options.queue.hosts = vec![terms].into();
     });
     sites.crawl(&SEEDS);
     assert_eq!(sites.asked_sorted(), [&narrow[..], &wide[..1]].concat());
@@ -62,7 +62,7 @@ fn own_patterns_stand_in_place_of_the_usual_ones() {
         options.patterns = Patterns::new(&[], &["/x$".to_owned()]).unwrap();
         let terms =
             HostTerms { hosts: hosts("a.test"), patterns: Some(Patterns::default()), ..HostTerms::default() };
-        options.queue.hosts = vec![terms];
+        options.queue.hosts = vec![terms].into();
     });
     sites.crawl(&SEEDS);
     let asked = sites.asked();
@@ -76,8 +76,9 @@ fn a_host_is_visited_again_after_its_interval() {
     let revisit = Some(Duration::from_secs(3600));
     let sites = Sites::of(&[("http://a.test/", &[]), ("http://b.test/", &[])]).with(|options| {
         options.max_time = Some(Duration::from_secs(3 * 3600 - 60));
-        options.queue.hosts = vec![HostTerms { hosts: hosts("?.test"), revisit, ..HostTerms::default() }];
-        options.queue.hosts.push(HostTerms { hosts: hosts("b.test"), ..HostTerms::default() });
+        let again = HostTerms { hosts: hosts("?.test"), revisit, ..HostTerms::default() };
+        let once = HostTerms { hosts: hosts("b.test"), ..HostTerms::default() };
+        options.queue.hosts = vec![again, once].into();
     });
     assert_eq!(sites.crawl(&SEEDS), CrawlEnd::MaxTime);
     assert_eq!(
@@ -100,7 +101,8 @@ fn a_host_with_a_balance_makes_room_for_others_when_it_is_spent() {
         let sites = Sites::of(&seeds.map(|seed| (seed, &links[..]))).with(|options| {
             options.concurrency = 1;
             options.pace.delay = Duration::ZERO;
-            options.queue.hosts = vec![HostTerms { hosts: hosts("*"), balance, ..HostTerms::default() }];
+            options.queue.hosts =
+                vec![HostTerms { hosts: hosts("*"), balance, ..HostTerms::default() }].into();
         });
         let end = sites.crawl(&seeds);
         let order: String =
@@ -123,7 +125,7 @@ fn the_most_exact_terms_are_all_that_count() {
             ..HostTerms::default()
         };
         let exact = HostTerms { hosts: hosts("b.test"), max_depth: Some(1), ..HostTerms::default() };
-        options.queue.hosts = vec![exact, wide];
+        options.queue.hosts = vec![exact, wide].into();
     });
     sites.crawl(&SEEDS);
     assert_eq!(

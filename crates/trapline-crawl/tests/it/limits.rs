@@ -72,7 +72,8 @@ fn a_host_has_a_budget() {
             hosts: crate::sites::hosts("h0.test"),
             budget: Some(4),
             ..trapline_crawl::candidate::HostTerms::default()
-        }];
+        }]
+        .into();
     });
     assert_eq!(sites.crawl(&seeds), CrawlEnd::Retired);
     let of = |host: &str| sites.asked().iter().filter(|url| url.contains(host)).count();

@@ -73,7 +73,7 @@ fn after_an_abort_hosts_are_left_alone_as_their_robots_txt_or_the_operator_says(
     let robots = RobotsTxt { crawl_delay: Some(SECONDS(7)), ..RobotsTxt::default() };
     let sites = slow().robots("a.test", robots).with(|options| {
         let terms = HostTerms { hosts: hosts("b.test"), delay: Some(SECONDS(5)), ..HostTerms::default() };
-        options.queue.hosts.push(terms);
+        options.queue.hosts = vec![terms].into();
     });
     let watch = sites.clone();
     sites.crawl_while(&SEEDS, |handle, _| async move {

@@ -61,7 +61,7 @@ fn a_host_with_a_shorter_delay_of_its_own_has_the_last_word() {
     let robots = RobotsTxt { crawl_delay: Some(MS(500)), ..RobotsTxt::default() };
     let sites = host(PaceOptions::default(), fine(2)).robots("a.test", robots).with(|options| {
         let terms = HostTerms { hosts: hosts("a.test"), delay: Some(MS(0)), ..HostTerms::default() };
-        options.queue.hosts.push(terms);
+        options.queue.hosts = vec![terms].into();
     });
     assert_eq!(gaps(&sites), [500; 3]);
 }
@@ -181,7 +181,7 @@ fn hosts_may_have_terms_of_their_own() {
     let sites = host(PaceOptions::default(), fine(3)).with(|options| {
         let other = HostTerms { hosts: hosts("*.test"), delay: Some(MS(9)), ..HostTerms::default() };
         let exact = HostTerms { hosts: hosts("a.test"), delay: Some(MS(4_000)), ..HostTerms::default() };
-        options.queue.hosts = vec![exact, other];
+        options.queue.hosts = vec![exact, other].into();
     });
     assert_eq!(gaps(&sites), [4_000; 3]);
 }

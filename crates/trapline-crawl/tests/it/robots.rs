@@ -138,12 +138,13 @@ fn a_host_has_its_own_policy() {
         ..HostTerms::default()
     };
     let ignored = asked_under(RobotsPolicy::Obey, |options| {
-        options.queue.hosts = vec![own("a.test", RobotsPolicy::Ignore), own("*", RobotsPolicy::RobotsTxt)];
+        options.queue.hosts =
+            vec![own("a.test", RobotsPolicy::Ignore), own("*", RobotsPolicy::RobotsTxt)].into();
     });
     assert_eq!(ignored, ["/link", "/of-page", "/of-tagged", "/private", "/shared"]);
     let obeyed = asked_under(RobotsPolicy::Ignore, |options| {
         options.queue.hosts =
-            vec![own("domain:a.test", RobotsPolicy::Obey), own("*.test", RobotsPolicy::Ignore)];
+            vec![own("domain:a.test", RobotsPolicy::Obey), own("*.test", RobotsPolicy::Ignore)].into();
     });
     assert_eq!(obeyed, ["/robots.txt"]);
 }

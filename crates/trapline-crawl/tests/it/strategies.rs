@@ -329,21 +329,21 @@ fn a_strategy_is_exchanged_while_the_crawl_runs() {
 /// Some hosts are told other things.
 #[test]
 fn hosts_have_arguments_of_their_own() {
+    let told = |pages: &str| {
+        let strategy = vec![("pages".to_owned(), pages.to_owned())];
+        vec![HostTerms { hosts: "b.test".parse().unwrap(), strategy, ..HostTerms::default() }].into()
+    };
     let home = |host: &str| (format!("http://{host}/"), ["/1", "/2", "/3", "/4"]);
     let homes = [home("a.test"), home("b.test")];
     let sites = homes.iter().fold(Sites::new(), |sites, (url, links)| sites.put(url, [page(links)]));
     let sites = with_strategy(sites, "discovery", &[("pages", "3"), ("errors", "2")]).with(|options| {
-        options.queue.hosts.push(HostTerms {
-            hosts: "b.test".parse().unwrap(),
-            strategy: vec![("pages".to_owned(), "1".to_owned())],
-            ..HostTerms::default()
-        });
+        options.queue.hosts = told("1");
     });
     sites.crawl(&["http://a.test/", "http://b.test/"]);
     let asked = |host: &str| sites.asked().iter().filter(|url| url.contains(host)).count();
     assert_eq!((asked("a.test"), asked("b.test")), (4, 2), "{:?}", sites.asked());
 
-    let sites = sites.with(|options| options.queue.hosts[0].strategy[0].1 = "many".to_owned());
+    let sites = sites.with(|options| options.queue.hosts = told("many"));
     let error = sites.world.run(async {
         sites.builder().await.build(Arc::new(sites.clone())).map(|_| ()).unwrap_err().to_string()
     });

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::time::Duration;
 
-use trapline_crawl::candidate::HostTerms;
+use trapline_crawl::candidate::{HostPolicies, HostTerms};
 use trapline_crawl::strategies::{Strategies, StrategyShelf};
 use trapline_crawl::{RobotsPolicy, StrategyError};
 
@@ -97,7 +97,7 @@ impl Found<'_> {
             strategy: host.strategy.iter().map(StrategyArgument::pair).collect(),
             ..HostTerms::default()
         });
-        let told: Vec<_> = told.collect();
+        let told = HostPolicies::from(told.collect::<Vec<_>>());
         match Strategies::new(&StrategyShelf::default(), &config.strategy.choice(), &told) {
             Err(error @ StrategyError::Argument { .. }) => self.wrong("strategy.args", error),
             Err(error @ StrategyError::Host { .. }) => self.wrong("host", error),

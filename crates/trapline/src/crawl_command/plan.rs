@@ -100,7 +100,7 @@ fn scope_rules(config: &FileConfig) -> Result<Vec<ScopeRule>, String> {
 /// Terms of queues.
 pub(super) fn queue_options(config: &FileConfig) -> Result<QueueOptions, String> {
     let precedence = Some(config.queue.precedence).filter(|precedence| *precedence != 3);
-    Ok(QueueOptions { hosts: host_terms(config)?, by_domain: config.pace.by_domain, precedence })
+    Ok(QueueOptions { hosts: host_terms(config)?.into(), by_domain: config.pace.by_domain, precedence })
 }
 
 fn patterns(include: &[Regex], exclude: &[Regex]) -> Result<Patterns, String> {

@@ -103,7 +103,7 @@ async fn apply_terms(
     before: &QueueOptions,
     now: &QueueOptions,
 ) -> Result<(), StoreError> {
-    if before.hosts.is_empty() && now.hosts.is_empty() {
+    if before.hosts.iter().next().is_none() && now.hosts.iter().next().is_none() {
         return Ok(());
     }
     let mut scan = Scan::new(Query::Queues { keys: None, state: None });
