@@ -67,19 +67,9 @@ impl BodyArchive {
             "" => format!("s3://{bucket}"),
             prefix => format!("s3://{bucket}/{prefix}"),
         };
-        // Who waits longer is the crawl, and it says so.
-        let retry = RetryConfig {
-            max_retries: 2,
-            retry_timeout: Duration::from_secs(20),
-            backoff: BackoffConfig { init_backoff: Duration::from_millis(100), ..BackoffConfig::default() },
-        };
-        let builder = AmazonS3Builder::from_env().with_bucket_name(bucket).with_retry(retry);
-        let store = builder.with_http_connector(connector).build().map_err(|error| {
-            ArchiveError(format!(
-                "cannot use {name}: {error}; look at the AWS_* variables of the environment"
-            ))
-        })?;
-        Ok(Self::new(name, Arc::new(store), prefix, compression))
+        let store =
+            bucket_of(bucket, connector).map_err(|why| ArchiveError(format!("cannot use {name}: {why}")))?;
+        Ok(Self::new(name, store, prefix, compression))
     }
 
     fn new(name: String, store: Arc<dyn ObjectStore>, prefix: Key, compression: BodyCompression) -> Self {
@@ -144,6 +134,29 @@ impl Archive for BodyArchive {
         self.put(&key, content).await?;
         self.remember(key);
         Ok(place)
+    }
+}
+
+/// Reads an object of a bucket, with the endpoint and the credentials of the environment.
+pub async fn read_object(bucket: &str, key: &str, connector: impl HttpConnector) -> Result<Bytes, String> {
+    let place = Key::parse(key).map_err(|error| format!("`{key}` is no key: {error}"))?;
+    let store = bucket_of(bucket, connector)?;
+    let found = store.get(&place).await.map_err(|error| short(&error))?;
+    found.bytes().await.map_err(|error| short(&error))
+}
+
+/// A bucket, with the endpoint and the credentials of the environment.
+fn bucket_of(bucket: &str, connector: impl HttpConnector) -> Result<Arc<dyn ObjectStore>, String> {
+    // Who waits longer is the crawl, and it says so.
+    let retry = RetryConfig {
+        max_retries: 2,
+        retry_timeout: Duration::from_secs(20),
+        backoff: BackoffConfig { init_backoff: Duration::from_millis(100), ..BackoffConfig::default() },
+    };
+    let builder = AmazonS3Builder::from_env().with_bucket_name(bucket).with_retry(retry);
+    match builder.with_http_connector(connector).build() {
+        Ok(store) => Ok(Arc::new(store)),
+        Err(error) => Err(format!("{error}; look at the AWS_* variables of the environment")),
     }
 }
 

@@ -9,6 +9,6 @@ mod bodies;
 mod digest;
 mod warc;
 
-pub use bodies::{BodyArchive, BodyCompression};
+pub use bodies::{BodyArchive, BodyCompression, read_object};
 pub use object_store::{ClientConfigKey, ClientOptions, Result as ObjectResult, client as http_client};
 pub use warc::{NameTemplate, RecordCounts, WarcArchive, WarcInfo, WarcOptions, WarcScan, scan_warc};

@@ -90,7 +90,7 @@ pub(crate) struct CrawlArgs {
     /// Where to begin: URLs, or hosts without a scheme.
     #[arg(value_name = "SEED")]
     seeds: Vec<String>,
-    /// A file of seeds, a line each; - for standard input, or the URL of such a list. What follows a # does not count, at the
+    /// A file of seeds, a line each; - for standard input, or the URL of such a list, also s3://BUCKET/KEY. What follows a # does not count, at the
     /// beginning or after a space.
     #[arg(long = "seeds", value_name = "FILE|-|URL")]
     seed_files: Vec<OsString>,

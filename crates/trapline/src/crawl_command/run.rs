@@ -113,10 +113,11 @@ pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig, load: LoadConfig) -> 
         }
         archives::keep_raw(config, &mut fetch_options);
         let archives = OpenArchives::open(config, &fetch_options).await?;
+        let dial = fetch_options.dial.clone();
         let fetcher = Fetcher::new(fetch_options).map_err(|error| error.to_string())?;
         let mut fetched = Vec::with_capacity(sources.len());
         for source in sources {
-            match source.fetched(&ToldFetcher(fetcher.clone())).await {
+            match source.fetched(&ToldFetcher(fetcher.clone()), &dial).await {
                 Ok(source) => fetched.push(source),
                 Err(message) => {
                     if known_urls == 0 {

@@ -12,8 +12,10 @@ use trapline_archive::{ClientConfigKey, ClientOptions};
 use trapline_core::parse_url;
 use trapline_fetch::{
     DialOptions, FetchError, FetchErrorKind, FetchOptions, FetchRequest, Fetched, Fetcher, GuardOptions,
-    dangerous_ports,
+    Limits, dangerous_ports,
 };
+
+use super::seed_source::LIST_BYTES_MAX;
 
 /// Makes clients for an object store.
 #[derive(Clone)]
@@ -29,7 +31,12 @@ impl S3Connector {
             ..dial.guard.clone()
         };
         let dial = DialOptions { guard, proxy: None, ..dial.clone() };
-        let options = FetchOptions { dial, ..FetchOptions::default() };
+        let limits = Limits {
+            encoded_bytes_max: LIST_BYTES_MAX as u64,
+            decoded_bytes_max: LIST_BYTES_MAX,
+            ..Limits::default()
+        };
+        let options = FetchOptions { dial, limits, ..FetchOptions::default() };
         Fetcher::new(options).map(Self).map_err(|error| error.to_string())
     }
 }

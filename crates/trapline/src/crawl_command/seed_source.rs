@@ -1,4 +1,4 @@
-//! Where seeds come from: a file, a pipe, standard input, or a list on the web.
+//! Where seeds come from: a file, a pipe, standard input, a list on the web, or one in a bucket.
 //!
 //! How a line is read is in `seeds.rs`. A list on the web is fetched as pages are, through the same guard; robots.txt is not asked, because
 //! somebody has named it.
@@ -8,15 +8,18 @@ use std::fs::File;
 use std::io::{Cursor, Read};
 use std::path::PathBuf;
 
+use trapline_archive::read_object;
 use trapline_core::parse_url;
 use trapline_crawl::ports::Fetch;
 use trapline_crawl::{RedirectTo, WebRequest};
+use trapline_fetch::DialOptions;
 use url::Url;
 
+use super::s3_client::S3Connector;
 use super::seeds::SeedFile;
 
 /// A list on the web may be as large: some millions of seeds. It is in memory until they are handed over.
-const LIST_BYTES_MAX: usize = 256 << 20;
+pub(super) const LIST_BYTES_MAX: usize = 256 << 20;
 
 /// How many redirects are followed to a list.
 const REDIRECTS_MAX: usize = 5;
@@ -30,12 +33,14 @@ pub(super) enum SeedSource {
     File(PathBuf),
     /// A list on the web, not fetched yet.
     Web(Url),
-    /// One that was fetched.
-    List { url: Url, bytes: Vec<u8> },
+    /// An object in a bucket, not fetched yet.
+    Bucket { bucket: String, key: String },
+    /// A list that was fetched, and what it is called.
+    List { name: String, bytes: Vec<u8> },
 }
 
 impl SeedSource {
-    /// What somebody means by a text. Other schemes, such as those of object stores, would be told apart here.
+    /// What somebody means by a text.
     pub(super) fn of(text: &OsStr) -> Result<Self, String> {
         let scheme = text
             .to_str()
@@ -46,9 +51,17 @@ impl SeedSource {
             (Some(text), Some("http" | "https")) => parse_url(text, None)
                 .map(Self::Web)
                 .map_err(|reason| format!("cannot read seeds from {text}: this is no URL: {reason}")),
+            (Some(text), Some("s3")) => match text[5..].split_once('/') {
+                Some((bucket, key)) if !bucket.is_empty() && !key.is_empty() => {
+                    Ok(Self::Bucket { bucket: bucket.to_owned(), key: key.to_owned() })
+                }
+                _ => Err(format!(
+                    "cannot read seeds from {text}: name a bucket and a key, as in s3://bucket/seeds.txt"
+                )),
+            },
             (Some(text), Some(scheme)) if scheme.bytes().all(|byte| byte.is_ascii_alphanumeric()) => {
                 Err(format!(
-                    "cannot read seeds from {text}: `{scheme}:` is not read; name a file, - for standard input, or an http or https URL"
+                    "cannot read seeds from {text}: `{scheme}:` is not read; name a file, - for standard input, or an http, https or s3 URL"
                 ))
             }
             _ => Ok(Self::File(text.into())),
@@ -60,7 +73,9 @@ impl SeedSource {
         match self {
             Self::Input => "-".to_owned(),
             Self::File(path) => path.display().to_string(),
-            Self::Web(url) | Self::List { url, .. } => shown(url),
+            Self::Web(url) => shown(url),
+            Self::Bucket { bucket, key } => format!("s3://{bucket}/{key}"),
+            Self::List { name, .. } => name.clone(),
         }
     }
 
@@ -78,11 +93,20 @@ impl SeedSource {
         opened.map_err(|error| format!("cannot read seeds from {}: {error}", path.display()))
     }
 
-    /// Fetches it, if it is on the web. Everything else is read when its turn has come.
-    pub(super) async fn fetched(self, fetch: &dyn Fetch) -> Result<Self, String> {
-        let Self::Web(url) = self else { return Ok(self) };
-        let cannot = |why: String| format!("cannot read seeds from {}: {why}", shown(&url));
-        let mut next = url.clone();
+    /// Fetches it, if it is on the web or in a bucket. Everything else is read when its turn has come.
+    pub(super) async fn fetched(self, fetch: &dyn Fetch, dial: &DialOptions) -> Result<Self, String> {
+        let name = self.name();
+        let cannot = |why: String| format!("cannot read seeds from {name}: {why}");
+        let url = match self {
+            Self::Web(url) => url,
+            Self::Bucket { bucket, key } => {
+                let connector = S3Connector::new(dial).map_err(cannot)?;
+                let bytes = read_object(&bucket, &key, connector).await.map_err(cannot)?;
+                return Ok(Self::List { bytes: bytes.into(), name });
+            }
+            other => return Ok(other),
+        };
+        let mut next = url;
         for _ in 0..=REDIRECTS_MAX {
             let response = fetch.fetch(&get(next)).await;
             if let Some(error) = response.error {
@@ -92,7 +116,7 @@ impl SeedSource {
                 (Some(RedirectTo::Url(target)), _) => next = target,
                 (Some(RedirectTo::Nowhere(why)), _) => return Err(cannot(why)),
                 (None, Some(200)) if response.truncated.is_none() => {
-                    return Ok(Self::List { url, bytes: response.body.into() });
+                    return Ok(Self::List { bytes: response.body.into(), name });
                 }
                 (None, Some(200)) => {
                     let why = response.truncated.unwrap_or_default();
@@ -118,7 +142,7 @@ impl SeedSource {
                 Ok(if is_file { SeedFile::new(Box::new(file)) } else { SeedFile::of_pipe(Box::new(file)) })
             }
             Self::List { bytes, .. } => Ok(SeedFile::new(Box::new(Cursor::new(bytes)))),
-            Self::Web(_) => Err(std::io::Error::other("it was not fetched")),
+            Self::Web(_) | Self::Bucket { .. } => Err(std::io::Error::other("it was not fetched")),
         }
     }
 }
@@ -189,8 +213,9 @@ mod tests {
 
     fn read(text: &str) -> Result<(usize, usize), String> {
         let source = SeedSource::of(OsStr::new(text))?;
-        let mut file =
-            pollster::block_on(source.fetched(&Lists))?.open().map_err(|error| error.to_string())?;
+        let mut file = pollster::block_on(source.fetched(&Lists, &DialOptions::default()))?
+            .open()
+            .map_err(|error| error.to_string())?;
         let batch = file.next_batch().unwrap().unwrap();
         Ok((batch.seeds.len(), batch.wrong.len()))
     }
@@ -225,8 +250,12 @@ mod tests {
                 "cannot read seeds from http://a.example/refused: the address is private",
             ),
             (
+                "s3://bucket",
+                "cannot read seeds from s3://bucket: name a bucket and a key, as in s3://bucket/seeds.txt",
+            ),
+            (
                 "ftp://a.example/x",
-                "cannot read seeds from ftp://a.example/x: `ftp:` is not read; name a file, - for standard input, or an http or https URL",
+                "cannot read seeds from ftp://a.example/x: `ftp:` is not read; name a file, - for standard input, or an http, https or s3 URL",
             ),
         ] {
             assert_eq!(read(text).unwrap_err(), wrong);

@@ -224,3 +224,25 @@ fn what_is_wrong_with_a_bucket_is_told() {
     check("s3://pages", ("AWS_SECRET_ACCESS_KEY", "another"), "SignatureDoesNotMatch");
     check("s3://pages", ("AWS_ALLOW_HTTP", "false"), "AWS_ALLOW_HTTP=true in the environment allows that");
 }
+
+#[test]
+fn seeds_come_from_a_bucket() {
+    let server = S3Server::start("lists").unwrap();
+    let folder = Folder::new("seeds-s3");
+    let (address, asked) = noisy_site(3);
+    fs::write(
+        server.bucket("lists").join("seeds.txt"),
+        format!("# mine\nhttp://{address}/seed\nftp://x.test/\n"),
+    )
+    .unwrap();
+    let flags = ["--delay", "0", "--seeds", "s3://lists/seeds.txt"];
+    let output = with_server(&server, command(address, &folder.path, &flags)).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", error(&output));
+    assert!(asked.lock().unwrap().iter().any(|path| path == "/seed"));
+    assert!(error(&output).contains("s3://lists/seeds.txt:3: `ftp:` is not fetched"), "{}", error(&output));
+
+    let flags = ["--seeds", "s3://lists/none.txt"];
+    let output = with_server(&server, command(address, &folder.path, &flags)).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(error(&output).contains("cannot read seeds from s3://lists/none.txt: "), "{}", error(&output));
+}
