@@ -42,22 +42,23 @@ pub(super) struct Reloading {
 impl Reloading {
     /// Reads the configuration anew; what was steered stays on top. Answers for people.
     pub(super) async fn reload(&self) -> Result<String, String> {
-        let steered = Steered::load(&self.frontier, moment::now()).await.map_err(told)?;
+        let steered = Steered::load(&self.frontier, moment::now()).await.map_err(|error| told(&error))?;
         self.go_on(&steered).await
     }
 
     /// Sets options on top of the configuration.
     pub(super) async fn steer(&self, change: Steered) -> Result<String, String> {
-        let steered = Steered::load(&self.frontier, moment::now()).await.map_err(told)?.and(change);
+        let steered =
+            Steered::load(&self.frontier, moment::now()).await.map_err(|error| told(&error))?.and(change);
         let said = self.go_on(&steered).await?;
-        steered.keep(&self.frontier, moment::now()).await.map_err(told)?;
+        steered.keep(&self.frontier, moment::now()).await.map_err(|error| told(&error))?;
         Ok(said)
     }
 
     /// Forgets what was steered.
     pub(super) async fn forget(&self) -> Result<String, String> {
         let said = self.go_on(&Steered::default()).await?;
-        Steered::default().keep(&self.frontier, moment::now()).await.map_err(told)?;
+        Steered::default().keep(&self.frontier, moment::now()).await.map_err(|error| told(&error))?;
         Ok(said)
     }
 
@@ -81,8 +82,8 @@ impl Reloading {
             .reload(reload)
             .await
             .unwrap_or_else(|| Err("the crawl has ended meanwhile".to_owned()))?;
-        resume::apply_settings(&self.frontier, &config).await.map_err(told)?;
-        apply_terms(&self.frontier, &queues.0, &queues.1).await.map_err(told)?;
+        resume::apply_settings(&self.frontier, &config).await.map_err(|error| told(&error))?;
+        apply_terms(&self.frontier, &queues.0, &queues.1).await.map_err(|error| told(&error))?;
         let later = fixed_changes(&before, &config);
         *self.present.lock().unwrap_or_else(PoisonError::into_inner) = config;
         Ok(if later.is_empty() {
@@ -93,7 +94,7 @@ impl Reloading {
     }
 }
 
-fn told(error: StoreError) -> String {
+fn told(error: &StoreError) -> String {
     error.to_string()
 }
 

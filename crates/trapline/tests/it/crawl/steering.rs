@@ -11,7 +11,7 @@ use crate::fetch::{ok, serve};
 use crate::folder::Folder;
 
 fn start(mut command: std::process::Command) -> Child {
-    command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap()
+    command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("the binary was built and runs")
 }
 
 /// A `trapline` command whose folder stands before its flags.
