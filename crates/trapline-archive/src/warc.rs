@@ -35,6 +35,9 @@ use self::writer::Writer;
 pub use self::name::NameTemplate;
 pub use self::scan::{RecordCounts, WarcScan, scan_warc};
 
+/// What is no longer than this is compressed where it is, in a millisecond or two: another thread would cost more than it spares.
+const AT_ONCE_BYTES: usize = 128 << 10;
+
 /// How WARC files are written.
 #[derive(Clone, Debug)]
 pub struct WarcOptions {
@@ -126,7 +129,10 @@ impl Archive for WarcArchive {
     async fn keep(&self, visit: &Visit) -> Result<Option<String>, ArchiveError> {
         let Some(exchange) = Exchange::of(visit)? else { return Ok(None) };
         let gone = |_| ArchiveError("the archive was closed".to_owned());
-        let group = {
+        let _under_way = self.writer.begin();
+        let group = if exchange.bytes() <= AT_ONCE_BYTES {
+            Group::of(&exchange, &self.seen, &self.gzips)?
+        } else {
             let _turn =
                 self.turns.acquire().await.map_err(|_| ArchiveError("the archive was closed".to_owned()))?;
             let (seen, gzips) = (Arc::clone(&self.seen), Arc::clone(&self.gzips));

@@ -154,7 +154,7 @@ fn warc(pages: &[Page], level: u32, folder: &Path, watch: &mut Stopwatch) -> Res
                     tokio::spawn(async move {
                         loop {
                             let next = visits.lock().ok().and_then(|mut visits| visits.next());
-                            let Some(visit) = next else { return Ok(()) };
+                            let Some(visit) = next else { return Ok::<(), String>(()) };
                             archive.keep(&visit).await.map_err(|error| error.to_string())?;
                         }
                     })

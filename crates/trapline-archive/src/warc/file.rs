@@ -64,7 +64,7 @@ impl WarcFile {
                 entries: Vec::new(),
             };
             let info = info(&begun.final_name(), at, &host, options, gzips)?;
-            if let Err(error) = begun.add(&[&info]) {
+            if let Err(error) = begun.add(&info) {
                 // Nothing of it counts.
                 let _ = std::fs::remove_file(&path);
                 return Err(error);
@@ -96,20 +96,22 @@ impl WarcFile {
             group.entry.offset += offset;
             offset += group.bytes.len() as u64;
         }
-        let pieces: Vec<&[u8]> = groups.iter().map(|group| &*group.bytes).collect();
-        self.add(&pieces)?;
+        match groups {
+            [alone] => self.add(&alone.bytes)?,
+            // One write costs less than many.
+            _ => self.add(&groups.iter().map(|group| &*group.bytes).collect::<Vec<_>>().concat())?,
+        }
         self.entries.extend(groups.iter().map(|group| group.entry.clone()));
         Ok(())
     }
 
-    fn add(&mut self, pieces: &[&[u8]]) -> Result<(), ArchiveError> {
-        let written =
-            pieces.iter().try_for_each(|piece| self.file.write(piece)).and_then(|()| self.file.sync());
+    fn add(&mut self, bytes: &[u8]) -> Result<(), ArchiveError> {
+        let written = self.file.write(bytes).and_then(|()| self.file.sync());
         if let Err(error) = written {
             self.broken = self.file.cut(self.safe_bytes).and_then(|()| self.file.sync()).is_err();
             return Err(trouble("write to", &self.path(), &error));
         }
-        self.safe_bytes += pieces.iter().map(|piece| piece.len() as u64).sum::<u64>();
+        self.safe_bytes += bytes.len() as u64;
         Ok(())
     }
 
@@ -187,8 +189,8 @@ fn info(
             block.push_str("\r\n");
         }
     }
-    let mut record =
-        Record::new("warcinfo", &RecordId::draw()?, at, "application/warc-fields", [block.as_bytes(), b""]);
+    let [id] = RecordId::draw()?;
+    let mut record = Record::new("warcinfo", &id, at, "application/warc-fields", [block.as_bytes(), b""]);
     record.field("WARC-Filename", file);
     let mut bytes = Vec::new();
     record.write(gzips, &mut bytes)?;

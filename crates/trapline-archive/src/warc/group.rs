@@ -61,6 +61,11 @@ impl Exchange {
             more,
         }))
     }
+
+    /// How much there is to compress, about.
+    pub(super) fn bytes(&self) -> usize {
+        self.response.raw.as_ref().map_or(0, |raw| raw.body.len())
+    }
 }
 
 /// The records of a visit as gzip members, not yet anywhere.
@@ -77,8 +82,7 @@ impl Group {
     pub(super) fn of(exchange: &Exchange, seen: &Seen, gzips: &Gzips) -> Result<Self, ArchiveError> {
         let Exchange { url, at, response, more } = exchange;
         let raw = response.raw.as_ref().ok_or_else(|| ArchiveError("there is no response".to_owned()))?;
-        let (request_id, response_id, metadata_id) =
-            (RecordId::draw()?, RecordId::draw()?, RecordId::draw()?);
+        let [request_id, response_id, metadata_id] = RecordId::draw()?;
         let mut bytes = Vec::new();
         let mut counts = RecordCounts::default();
         let address = raw.server.as_ref().map(IpAddr::to_string);

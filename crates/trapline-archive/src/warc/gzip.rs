@@ -5,32 +5,51 @@ use std::sync::{Mutex, PoisonError};
 use flate2::{Compress, Compression, FlushCompress, Status};
 use trapline_crawl::ports::ArchiveError;
 
+/// What is no longer than this hardly becomes shorter by trying hard: the codes that would make it so are as long as what they save.
+const SHORT_BYTES: usize = 1536;
+const QUICK: Compression = Compression::new(1);
+
 /// What zlib takes at most.
 const WINDOW_BITS: u8 = 15;
 
-/// Compressors of one level.
+/// Compressors of one level, and quick ones for what is short.
 pub(super) struct Gzips {
+    usual: Idle,
+    quick: Idle,
+}
+
+/// Compressors that nobody uses.
+struct Idle {
     level: Compression,
     idle: Mutex<Vec<Compress>>,
 }
 
 impl Gzips {
     pub(super) fn new(level: u32) -> Self {
-        Self { level: Compression::new(level.clamp(1, 9)), idle: Mutex::default() }
-    }
-
-    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Compress>> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+        let of = |level| Idle { level, idle: Mutex::default() };
+        Self { usual: of(Compression::new(level.clamp(1, 9))), quick: of(QUICK) }
     }
 
     /// Appends a member with these pieces in it.
     pub(super) fn member(&self, pieces: &[&[u8]], into: &mut Vec<u8>) -> Result<(), ArchiveError> {
-        let idle = self.idle().pop();
-        let mut gzip = idle.unwrap_or_else(|| Compress::new_gzip(self.level, WINDOW_BITS));
+        let bytes: usize = pieces.iter().map(|piece| piece.len()).sum();
+        let idle = if bytes <= SHORT_BYTES { &self.quick } else { &self.usual };
+        let mut gzip = idle.take();
         let written = write(&mut gzip, pieces, into);
-        gzip.reset();
-        self.idle().push(gzip);
+        idle.give_back(gzip);
         written.map_err(|error| ArchiveError(format!("cannot compress a record: {error}")))
+    }
+}
+
+impl Idle {
+    fn take(&self) -> Compress {
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        idle.unwrap_or_else(|| Compress::new_gzip(self.level, WINDOW_BITS))
+    }
+
+    fn give_back(&self, mut gzip: Compress) {
+        gzip.reset();
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(gzip);
     }
 }
 
@@ -83,6 +102,7 @@ mod tests {
             assert_eq!(read, content);
             begin = end;
         }
-        assert_eq!(gzips.idle().len(), 1, "one was enough for all of them");
+        let idle = [&gzips.usual, &gzips.quick].map(|idle| idle.idle.lock().unwrap().len());
+        assert_eq!(idle, [1, 1], "one of each was enough for all of them");
     }
 }

@@ -13,11 +13,15 @@ use crate::digest::Digest;
 pub(super) struct RecordId(String);
 
 impl RecordId {
-    /// A random UUID.
-    pub(super) fn draw() -> Result<Self, ArchiveError> {
-        let mut bytes = [0; 16];
-        getrandom::fill(&mut bytes)
+    /// Some random UUIDs.
+    pub(super) fn draw<const N: usize>() -> Result<[Self; N], ArchiveError> {
+        let mut bytes = [[0; 16]; N];
+        getrandom::fill(bytes.as_flattened_mut())
             .map_err(|error| ArchiveError(format!("the machine gives no chance: {error}")))?;
+        Ok(bytes.map(Self::of))
+    }
+
+    fn of(mut bytes: [u8; 16]) -> Self {
         bytes[6] = bytes[6] & 0x0f | 0x40;
         bytes[8] = bytes[8] & 0x3f | 0x80;
         let mut id = String::with_capacity(47);
@@ -29,7 +33,7 @@ impl RecordId {
             let _ = write!(id, "{byte:02x}");
         }
         id.push('>');
-        Ok(Self(id))
+        Self(id)
     }
 
     pub(super) fn as_str(&self) -> &str {
@@ -58,7 +62,10 @@ impl<'b> Record<'b> {
         record.field("WARC-Record-ID", id.as_str());
         record.field("WARC-Date", &Civil::from(at).to_string());
         record.field("Content-Type", content_type);
-        record.field("WARC-Block-Digest", &Digest::of(&block).to_string());
+        if kind != "response" {
+            // A response has that of its payload: to hash it twice would cost more than to write it.
+            record.field("WARC-Block-Digest", &Digest::of(&block).to_string());
+        }
         record
     }
 
@@ -116,7 +123,7 @@ mod tests {
 
     #[test]
     fn ids_are_uuids_and_differ() {
-        let (a, b) = (RecordId::draw().unwrap(), RecordId::draw().unwrap());
+        let [a, b] = RecordId::draw().unwrap();
         assert_ne!(a.as_str(), b.as_str());
         assert_eq!((a.as_str().len(), &a.as_str()[24..25]), (47, "4"), "{a:?}");
     }

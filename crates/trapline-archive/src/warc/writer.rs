@@ -1,7 +1,9 @@
 //! The thread that writes: it takes all visits that wait, writes them, syncs once, and tells everybody. Meanwhile the next ones gather.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::time::Duration;
 
 use tokio::sync::oneshot;
 use trapline_crawl::ports::ArchiveError;
@@ -18,6 +20,11 @@ use super::seen::Seen;
 /// So much is written between two syncs at most.
 const BATCH_BYTES_MAX: u64 = 16 << 20;
 
+/// While so many visits are under way, those that come within this time are synced together: each sync has its price, and nobody waits
+/// for one page.
+const CROWD: usize = 16;
+const TOGETHER: Duration = Duration::from_millis(3);
+
 type Answer = Result<String, ArchiveError>;
 
 /// What the thread is asked for.
@@ -31,6 +38,8 @@ enum Job {
 pub(super) struct Writer {
     jobs: Mutex<Option<mpsc::Sender<Job>>>,
     counts: Arc<Mutex<RecordCounts>>,
+    /// How many visits are being kept.
+    under_way: Arc<AtomicUsize>,
     thread: Mutex<Option<std::thread::JoinHandle<()>>>,
 }
 
@@ -44,6 +53,7 @@ impl Writer {
     ) -> std::io::Result<Self> {
         let (jobs, asked) = mpsc::channel();
         let counts = Arc::default();
+        let under_way = Arc::default();
         let desk = Desk {
             files,
             folder,
@@ -54,9 +64,16 @@ impl Writer {
             serial: 0,
             has_left: false,
             counts: Arc::clone(&counts),
+            under_way: Arc::clone(&under_way),
         };
         let thread = std::thread::Builder::new().name("warc".to_owned()).spawn(move || desk.work(&asked))?;
-        Ok(Self { jobs: Mutex::new(Some(jobs)), counts, thread: Mutex::new(Some(thread)) })
+        Ok(Self { jobs: Mutex::new(Some(jobs)), counts, under_way, thread: Mutex::new(Some(thread)) })
+    }
+
+    /// A visit is being kept, as long as this lives.
+    pub(super) fn begin(&self) -> UnderWay<'_> {
+        self.under_way.fetch_add(1, Ordering::Relaxed);
+        UnderWay(&self.under_way)
     }
 
     /// Has a group written. The answer comes when it is safe, and says where it is.
@@ -94,6 +111,15 @@ impl Drop for Writer {
     }
 }
 
+/// A visit that is being kept.
+pub(super) struct UnderWay<'w>(&'w AtomicUsize);
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 /// What the thread has.
 struct Desk {
     files: Arc<dyn Files>,
@@ -106,11 +132,15 @@ struct Desk {
     /// A file could not be written on, or completed.
     has_left: bool,
     counts: Arc<Mutex<RecordCounts>>,
+    under_way: Arc<AtomicUsize>,
 }
 
 impl Desk {
     fn work(mut self, asked: &mpsc::Receiver<Job>) {
         while let Ok(first) = asked.recv() {
+            if self.under_way.load(Ordering::Relaxed) >= CROWD {
+                std::thread::sleep(TOGETHER);
+            }
             let (mut groups, mut answers, mut bytes) = (Vec::new(), Vec::new(), 0);
             let mut next = Some(first);
             let mut close = None;

@@ -421,7 +421,7 @@ fn values_that_do_not_fit_are_told_what_would() {
              2: chains.disposition: the disposition chain needs `outcome`: the others go by what it decides, and it stands before them; \
              3: chains.fetch: the fetch chain has `robots` behind `fetch`, and it stands before it: what robots.txt forbids would be fetched; \
              3: chains.fetch: the fetch chain has no processor `robot`; did you mean `robots`?; \
-             3: chains.fetch: the fetch chain has no processor `x`; there are scope, strategy, robots, conditional, fetch, extract; \
+             3: chains.fetch: the fetch chain has no processor `x`; there are scope, strategy, robots, conditional, fetch, extract, archive; \
              4: chains.candidate: the candidate chain has no processor `scoop`; did you mean `scope`?; \
              4: chains.candidate: the candidate chain has no processor `tarps`; did you mean `traps`?",
         ),
