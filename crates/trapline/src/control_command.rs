@@ -98,7 +98,7 @@ fn steered(args: &SteerArgs) -> Result<Ended, String> {
         };
         // By itself: which configuration the next run has, nobody knows yet.
         steered.apply(&|flags| {
-            config::load(None, [], &flags).map(|loaded| loaded.config).map_err(|refused| refused.to_string())
+            config::load(None, [], flags).map(|loaded| loaded.config).map_err(|refused| refused.to_string())
         })?;
         steered.keep(&frontier, now).await.map_err(told)
     })?;

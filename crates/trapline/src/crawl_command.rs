@@ -226,22 +226,22 @@ impl CrawlArgs {
 pub(crate) fn crawl_into(folder: &Path, seeds: Vec<String>, settings: &[String]) -> Result<ExitCode, String> {
     let args = CrawlArgs { seeds, out: Some(folder.to_owned()), ..CrawlArgs::default() };
     let flags = args.flags().set(settings);
-    let load = move |more: Flags| {
-        let loaded = config::load(None, [], &flags.clone().and(more));
+    let load = move |more: &Flags| {
+        let loaded = config::load(None, [], &flags.clone().and(more.clone()));
         loaded.map(|loaded| loaded.config).map_err(|refused| refused.to_string())
     };
-    let config = load(Flags::default())?;
+    let config = load(&Flags::default())?;
     run::crawl(&args, &config, Arc::new(load))
 }
 
 /// Crawls.
 pub(crate) fn run(args: &CrawlArgs) -> ExitCode {
     let (from, flags) = (args.config.clone(), args.flags());
-    let load = move |more: Flags| {
-        let loaded = from.load(flags.clone().and(more));
+    let load = move |more: &Flags| {
+        let loaded = from.load(flags.clone().and(more.clone()));
         loaded.map(|loaded| loaded.config).map_err(|refused| refused.to_string())
     };
-    let ended = load(Flags::default()).and_then(|config| {
+    let ended = load(&Flags::default()).and_then(|config| {
         log::init(&config.log)?;
         run::crawl(args, &config, Arc::new(load))
     });

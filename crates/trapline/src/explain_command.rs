@@ -82,11 +82,11 @@ fn explain(args: &ExplainArgs) -> Result<Ended, String> {
         .text("--out", "output.dir", out)
         .text("--store", "crawl.store", args.store.as_ref())
         .text("--crawl", "crawl.name", args.crawl.as_ref());
-    let load = |more: Flags| {
-        let loaded = args.config.load(flags.clone().and(more));
+    let load = |more: &Flags| {
+        let loaded = args.config.load(flags.clone().and(more.clone()));
         loaded.map(|loaded| loaded.config).map_err(|refused| refused.to_string())
     };
-    let config = load(Flags::default())?;
+    let config = load(&Flags::default())?;
     crate::log::init(&config.log)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)

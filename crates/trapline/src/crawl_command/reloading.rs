@@ -16,7 +16,7 @@ use crate::ended::complain;
 use crate::moment;
 
 /// Reads the configuration as the command line of the crawl says, with further flags.
-pub(super) type LoadConfig = Arc<dyn Fn(Flags) -> Result<FileConfig, String> + Send + Sync>;
+pub(super) type LoadConfig = Arc<dyn Fn(&Flags) -> Result<FileConfig, String> + Send + Sync>;
 
 /// What can be changed only by another crawl, or by running it again: options, or all of a section.
 const FIXED: [&str; 8] = [

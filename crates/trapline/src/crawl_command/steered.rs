@@ -64,11 +64,11 @@ impl Steered {
     /// The configuration with it on top. `load` reads the configuration, with further flags.
     pub(crate) fn apply(
         &self,
-        load: &dyn Fn(Flags) -> Result<FileConfig, String>,
+        load: &dyn Fn(&Flags) -> Result<FileConfig, String>,
     ) -> Result<FileConfig, String> {
         let options: Vec<_> =
             self.options.iter().map(|(option, value)| format!("{option}={value}")).collect();
-        let mut config = load(Flags::default().set(&options))?;
+        let mut config = load(&Flags::default().set(&options))?;
         for entry in self.entries() {
             let flags = Flags::default().set(&[format!("host=[{entry}]")]);
             let alone = config::load(None, [], &flags).map_err(|refused| refused.to_string())?;
@@ -174,8 +174,8 @@ mod tests {
         Steered::of(&assignments, hosts).unwrap()
     }
 
-    fn load(flags: Flags) -> Result<FileConfig, String> {
-        config::load(None, [], &flags).map(|loaded| loaded.config).map_err(|refused| refused.to_string())
+    fn load(flags: &Flags) -> Result<FileConfig, String> {
+        config::load(None, [], flags).map(|loaded| loaded.config).map_err(|refused| refused.to_string())
     }
 
     #[test]

@@ -43,7 +43,7 @@ impl Explainer {
     /// Opens the crawl that a configuration means.
     pub(super) async fn open(
         mut config: FileConfig,
-        load: &dyn Fn(Flags) -> Result<FileConfig, String>,
+        load: &dyn Fn(&Flags) -> Result<FileConfig, String>,
         via: Option<String>,
         depth: u32,
         fetch_robots: bool,
