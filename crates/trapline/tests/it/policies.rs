@@ -208,7 +208,8 @@ fn seeds_come_from_a_list_on_the_web() {
     for (list, why) in [
         ("http://lists.test/none", "the server answers 404"),
         ("http://10.0.0.1/list", "--allow-network NETWORK"),
-        ("s3://bucket/list", "`s3:` is not read"),
+        ("s3://bucket", "name a bucket and a key"),
+        ("ftp://lists.test/list", "`ftp:` is not read"),
     ] {
         let folder = Folder::new("policies-no-seeds");
         let output = hosts.crawl(&folder.path, "", &["--seeds", list]);
