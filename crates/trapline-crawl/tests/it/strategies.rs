@@ -331,7 +331,11 @@ fn a_strategy_is_exchanged_while_the_crawl_runs() {
 fn hosts_have_arguments_of_their_own() {
     let told = |pages: &str| {
         let strategy = vec![("pages".to_owned(), pages.to_owned())];
-        vec![HostTerms { hosts: "b.test".parse().unwrap(), strategy, ..HostTerms::default() }].into()
+        let own = HostTerms { hosts: "b.test".parse().unwrap(), strategy, ..HostTerms::default() };
+        // The most exact entry is all that counts, also if it tells a strategy nothing.
+        let untold = HostTerms { hosts: "a.test".parse().unwrap(), ..HostTerms::default() };
+        let wide = HostTerms { hosts: "*.test".parse().unwrap(), ..own.clone() };
+        vec![own, untold, wide].into()
     };
     let home = |host: &str| (format!("http://{host}/"), ["/1", "/2", "/3", "/4"]);
     let homes = [home("a.test"), home("b.test")];
