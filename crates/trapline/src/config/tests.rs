@@ -407,7 +407,7 @@ fn values_that_do_not_fit_are_told_what_would() {
         ),
         (
             "[[host]]\nmatch = \"a\"\nstrategy = [\"x\"]",
-            "3: host[1].strategy[1]: `x` tells a strategy nothing: write key=value in quotes, such as \"pages_max=100\"",
+            "3: host[1].strategy[1]: `x` is no argument: write a name, = and a value, such as pages=100",
         ),
         ("[queue]\npartitions = 0", "2: queue.partitions: hosts stand in one line at least"),
         ("[queue]\nbalance = 0", "2: queue.balance: a queue that may spend nothing is never served"),
