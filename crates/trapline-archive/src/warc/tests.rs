@@ -352,6 +352,15 @@ struct BadDisk {
     closed: AtomicBool,
 }
 
+/// Lets syncs go on when it is dropped, so that a test that fails ends.
+struct Opened<'d>(&'d BadDisk);
+
+impl Drop for Opened<'_> {
+    fn drop(&mut self) {
+        self.0.closed.store(false, Ordering::SeqCst);
+    }
+}
+
 struct BadFile {
     disk: Arc<BadDisk>,
     path: PathBuf,
@@ -466,6 +475,7 @@ fn one_sync_serves_many_and_nobody_is_answered_before_it() {
         archive.keep(&visit(0)).await.unwrap();
         let before = disk.syncs.load(Ordering::SeqCst);
         disk.closed.store(true, Ordering::SeqCst);
+        let opened = Opened(&disk);
         let keeping: Vec<_> = (1..=100)
             .map(|number| {
                 let archive = Arc::clone(&archive);
@@ -475,7 +485,7 @@ fn one_sync_serves_many_and_nobody_is_answered_before_it() {
         // All that can be compressed waits to be written, or for the sync that cannot end.
         tokio::time::sleep(std::time::Duration::from_millis(700)).await;
         assert!(keeping.iter().all(|task| !task.is_finished()), "an answer before the sync");
-        disk.closed.store(false, Ordering::SeqCst);
+        drop(opened);
         for task in keeping {
             task.await.unwrap().unwrap();
         }
