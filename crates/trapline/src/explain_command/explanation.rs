@@ -222,6 +222,8 @@ impl Explainer {
             "delay": format_duration(delay),
             "concurrency": concurrency.unwrap_or(settings.concurrency),
             "precedence": precedence.or(self.options.queue.precedence).unwrap_or(3),
+            "budget": queue.map_or(own.and_then(|own| own.budget).or(settings.queue_budget), |queue| queue.budget),
+            "balance": own.and_then(|own| own.balance).unwrap_or(settings.balance_replenish),
             "class_policy": settings.class.to_string(),
             "cost_policy": settings.cost.to_string(),
             "max_depth": own.and_then(|own| own.max_depth).or(self.options.limits.max_depth),

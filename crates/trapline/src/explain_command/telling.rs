@@ -90,6 +90,14 @@ fn policy(policy: &Value) -> Vec<String> {
             Value::Null => format!("  any depth, tried again {} times", of("retries_max")),
             depth => format!("  depth up to {depth}, tried again {} times", of("retries_max")),
         },
+        match &policy["revisit"] {
+            Value::Null => format!("  robots {}, strategy {}", of("robots"), of("strategy")),
+            after => {
+                let after = text(after);
+                format!("  robots {}, strategy {}, visited again after {after}", of("robots"), of("strategy"))
+            }
+        },
+        format!("  budget {}, balance {}", of("budget"), of("balance")),
     ]
 }
 

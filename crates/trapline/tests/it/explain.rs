@@ -93,7 +93,7 @@ fn a_list_is_explained_line_by_line_and_people_can_read_it() {
     let out = folder.path.join("none");
     let text = format!(
         "crawl.seeds = [\"a.test\"]\noutput.dir = {out:?}\n[scope]\nexclude = ['\\.pdf$']\nrules = [{{reject = \"prefix:http://a.test/x/\"}}]\n\
-         [[host]]\nmatch = \"*.test\"\ndelay = \"7s\"\n"
+         [[host]]\nmatch = \"*.test\"\ndelay = \"7s\"\nbudget = 12\n"
     );
     fs::write(&file, text).unwrap();
     let file = file.display().to_string();
@@ -112,6 +112,7 @@ fn a_list_is_explained_line_by_line_and_people_can_read_it() {
         "not in scope: reject prefix:http://a.test/x/",
         "[[host]] match = \"*.test\"",
         "delay 7s, 1 at a time",
+        "budget 12, balance 3000",
         "unknown: there is no crawl yet",
         "not known at present",
         "nothing until somebody finds it",
