@@ -51,6 +51,11 @@ impl Hold {
         self.ending.send_if_modified(|ending| !std::mem::replace(ending, true));
     }
 
+    /// The crawl goes on with other options, and may not be about to end any more.
+    pub(crate) fn begin_anew(&self) {
+        self.ending.send_if_modified(|ending| std::mem::replace(ending, false));
+    }
+
     /// Whatever was wrong is to be found out anew.
     pub(crate) fn forget(&self) {
         let mut troubles = self.troubles.lock().unwrap_or_else(PoisonError::into_inner);

@@ -16,7 +16,7 @@ use trapline_frontier::{
 
 use crate::candidate::{CandidateChain, Scope, seed_notes};
 use crate::crawl_builder::CrawlBuilder;
-use crate::crawl_end::CrawlEnd;
+use crate::crawl_end::{CrawlEnd, unharmed};
 use crate::flights::{Flights, Landed};
 use crate::handle::{CrawlHandle, Haste, Order};
 use crate::options::CrawlOptions;
@@ -124,7 +124,7 @@ impl Crawl {
             self.renew_leases().await?;
             let claimed = self.claim_and_start().await?;
             if let Some(end) = self.end(&claimed).await? {
-                let words = self.strategies.usual().last_words(&self.tally());
+                let words = unharmed(|| self.strategies.usual().last_words(&self.tally()));
                 self.tally().last_words = words;
                 self.patiently("flush", async |frontier, _| frontier.flush().await).await?;
                 return Ok(end);

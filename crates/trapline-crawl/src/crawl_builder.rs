@@ -207,7 +207,7 @@ impl CrawlBuilder {
             strategies: self.strategies,
             pace_memory: PaceMemory::default(),
         };
-        let Made { scope, candidates, strategies, chains } = parts.make(&mut options)?;
+        let Made { scope, candidates, strategies, chains } = parts.make(&mut options, None)?;
         let (sender, orders) = mpsc::channel(ORDERS_MAX);
         let (hasten, haste) = watch::channel(Haste::None);
         let handle = CrawlHandle {

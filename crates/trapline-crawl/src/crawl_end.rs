@@ -1,5 +1,7 @@
 //! When a crawl is over, and why.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use trapline_core::Timestamp;
 use trapline_frontier::{Claimed, CrawlState, QueueState, UrlState};
 
@@ -27,10 +29,15 @@ pub enum CrawlEnd {
     Stopped,
 }
 
+/// What a strategy says; nothing if it panics.
+pub(crate) fn unharmed<T>(ask: impl FnOnce() -> Option<T>) -> Option<T> {
+    catch_unwind(AssertUnwindSafe(ask)).ok().flatten()
+}
+
 impl Crawl {
     pub(crate) fn limit_reached(&self, now: Timestamp) -> Option<CrawlEnd> {
         let mut tally = self.tally();
-        if let Some(goal) = self.strategies.usual().goal(&tally) {
+        if let Some(goal) = unharmed(|| self.strategies.usual().goal(&tally)) {
             tally.goal = Some(goal);
             Some(CrawlEnd::Goal)
         } else if self.options.max_pages.is_some_and(|most| tally.pages_ever() >= most) {

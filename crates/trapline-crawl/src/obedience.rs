@@ -143,21 +143,21 @@ impl Crawl {
             self.patiently("note seeds", async |frontier, now| frontier.steer_crawl(now, note.clone()).await)
                 .await?;
         }
-        let batch: Vec<_> =
-            considered
-                .iter()
-                .filter_map(|candidate| candidate.as_ref().ok().cloned())
-                // In scope as soon as the seeds are.
-                .chain(beside.into_iter().filter_map(|(request, wish)| {
-                    strategies::consider(&self.candidates, &request, &wish).ok()
-                }))
-                .collect();
+        let mut batch: Vec<_> =
+            considered.iter().filter_map(|candidate| candidate.as_ref().ok().cloned()).collect();
+        let mut skipped: Vec<_> =
+            considered.iter().filter_map(|candidate| candidate.as_ref().err().cloned()).collect();
+        for (request, wish) in beside {
+            // In scope as soon as the seeds are.
+            match strategies::consider(&self.candidates, &request, &wish) {
+                Ok(candidate) => batch.push(candidate),
+                Err(why) => skipped.push(why),
+            }
+        }
         let mut admitted = self
             .patiently("admit", async |frontier, now| frontier.admit_candidates(now, &batch).await)
             .await?
             .into_iter();
-        let skipped: Vec<_> =
-            considered.iter().filter_map(|candidate| candidate.as_ref().err().cloned()).collect();
         if !skipped.is_empty() {
             // What was told counts, although there is no settlement to say so.
             for note in self.output.write(&[Results { page: None, skipped }]).await? {
@@ -188,27 +188,38 @@ impl Crawl {
         let url = parse_url(&seed.request.url, None).ok();
         let host = url.as_ref().and_then(|url| url.host_str()).unwrap_or_default();
         let strategy = strategies.of(host);
-        let mut memory = Memory::default();
-        let mut site = None;
-        if strategy.remembers() {
+        let ask = |memory: &mut Memory| {
+            let asked = catch_unwind(AssertUnwindSafe(|| strategy.seed(&seed.request, memory)));
+            asked.unwrap_or_else(|_| Seeding {
+                wish: Wish::Leave("the strategy panicked".into()),
+                ..Seeding::default()
+            })
+        };
+        let Seeding { wish, requests } = if strategy.remembers() {
             let memories = Arc::clone(&self.parts.memories);
-            let remembered = self
+            let site = self
                 .hearing(memories.of(strategy.name(), strategies::site_of(host)), Some("remember"))
                 .await??;
-            memory = remembered.lock().clone();
-            site = Some(remembered);
-        }
-        let before = memory.clone();
-        let Seeding { wish, requests } = strategy.seed(&seed.request, &mut memory);
-        if let Some(site) = site.filter(|_| memory != before) {
-            *site.lock() = memory;
-            let note = CrawlChange::Note(site.note());
-            self.patiently("note what is remembered", async |frontier, now| {
-                frontier.steer_crawl(now, note.clone()).await
-            })
-            .await?;
-        }
-        beside.extend(requests);
+            let (seeding, is_other) = {
+                let mut memory = site.lock();
+                let before = memory.clone();
+                let seeding = ask(&mut memory);
+                (seeding, *memory != before)
+            };
+            if is_other {
+                let note = CrawlChange::Note(site.note());
+                self.patiently("note what is remembered", async |frontier, now| {
+                    frontier.steer_crawl(now, note.clone()).await
+                })
+                .await?;
+            }
+            seeding
+        } else {
+            ask(&mut Memory::default())
+        };
+        beside.extend(
+            requests.into_iter().map(|(request, wish)| (strategies::inferred(request, &seed.request), wish)),
+        );
         Ok(strategies::wished(seed, &wish))
     }
 
@@ -223,7 +234,7 @@ impl Crawl {
             self.parts.robots = robots;
         }
         let report = self.patiently("look", async |frontier, now| frontier.report(now).await).await?;
-        let made = self.parts.make(&mut options).and_then(|made| {
+        let made = self.parts.make(&mut options, Some(&self.scope)).and_then(|made| {
             strategies::check_order(made.strategies.usual(), report.settings.order)?;
             Ok(made)
         });
@@ -238,7 +249,10 @@ impl Crawl {
             seed_notes::load(frontier, now, &scope.seeds).await
         })
         .await?;
-        self.handle.set_concurrency(options.concurrency);
+        if options.concurrency != self.options.concurrency {
+            self.handle.set_concurrency(options.concurrency);
+        }
+        self.parts.hold.begin_anew();
         self.flights.exchange(chains);
         (self.scope, self.candidates, self.strategies, self.options) =
             (scope, candidates, strategies, options);

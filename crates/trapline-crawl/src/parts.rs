@@ -77,8 +77,12 @@ pub enum BuildError {
 }
 
 impl Parts {
-    /// The chains that some options ask for.
-    pub(crate) fn make(&self, options: &mut CrawlOptions) -> Result<Made, BuildError> {
+    /// The chains that some options ask for. What was found of seeds before goes on to be known.
+    pub(crate) fn make(
+        &self,
+        options: &mut CrawlOptions,
+        before: Option<&Scope>,
+    ) -> Result<Made, BuildError> {
         let names = &mut options.chains;
         append(&mut names.candidate, &candidate::ORDER, self.rules.iter().map(|rule| rule.name()));
         let fetches = self.fetch_processors.iter().map(|processor| processor.name());
@@ -88,7 +92,11 @@ impl Parts {
 
         let strategies =
             Arc::new(Strategies::new(&self.strategies, &options.strategy, &options.queue.hosts)?);
-        let scope = Arc::new(Scope::new(options.scope, options.scope_rules.clone()));
+        let scope = Scope::new(options.scope, options.scope_rules.clone());
+        let scope = Arc::new(match before {
+            Some(before) => scope.with_seeds_of(before),
+            None => scope,
+        });
         let candidates = Arc::new(CandidateChain::new(
             options,
             Arc::clone(&scope),

@@ -24,7 +24,7 @@ pub(crate) use args::ConfigFlags;
 pub(crate) use defaults::defaults;
 pub(crate) use file_config::FileConfig;
 pub(crate) use flags::Flags;
-pub(crate) use layers::{Refused, load};
+pub(crate) use layers::{Refused, checked, load, read_flags, with_options};
 pub(crate) use sections::{Log, LogFormat, Output, ScopeKind};
 pub(crate) use shown::shown;
 pub(crate) use value::Text;

@@ -8,9 +8,9 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::{Value, json};
 use trapline_core::format_duration;
+use trapline_crawl::strategies::{StrategyShelf, check_order};
 use trapline_frontier::{CrawlChange, CrawlState, Frontier, QueueState, UrlState};
 
-use crate::config;
 use crate::crawl_command::{Held, Order, Steered, order};
 use crate::ended::{self, Ended};
 use crate::output::{Output, Row};
@@ -28,6 +28,9 @@ pub(crate) struct ControlArgs {
     /// The crawl's name in its store, if it does not run.
     #[arg(long, value_name = "NAME", default_value = "default")]
     crawl: String,
+    /// Where the crawl is kept, if not in its folder and it does not run.
+    #[arg(long, value_name = "URL")]
+    store: Option<String>,
 }
 
 /// Set options of a crawl that runs, or of its next run: its strategy, its pace, policies for some hosts
@@ -37,11 +40,11 @@ pub(crate) struct ControlArgs {
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  $ trapline steer crawl --strategy depth_first
-  $ trapline steer crawl --strategy discovery --strategy-arg pages=50
-  $ trapline steer crawl --set pace.delay=5s --set scope.max_depth=3
-  $ trapline steer crawl --host '*.example.org' --set delay=30s --set budget=100
-  $ trapline steer crawl --forget
+  $ trapline steer example --strategy depth_first
+  $ trapline steer example --strategy discovery --strategy-arg pages=50
+  $ trapline steer example --set pace.delay=5s --set scope.max_depth=3
+  $ trapline steer example --host '*.example.org' --set delay=30s --set budget=100
+  $ trapline steer example --forget
 
   Options are those of the configuration (`trapline config --defaults`), and with --host those of [[host]].
   URLs, queues and the crawl as a whole are steered with `trapline frontier steer`.")]
@@ -57,7 +60,8 @@ pub(crate) struct SteerArgs {
     /// Any option, as section.key=value. Can be given several times.
     #[arg(long, value_name = "OPTION=VALUE", conflicts_with = "forget")]
     set: Vec<String>,
-    /// Set options of [[host]] for these hosts: a name, *.example.org for all below it, or an address.
+    /// Set options of [[host]] for these hosts: as in [[host]], such as a name, an address, domain:example.org,
+    /// *.example.org or shop-*.example.org.
     #[arg(long, value_name = "HOSTS", requires = "set")]
     host: Option<String>,
     /// Forget all that was set so: the configuration alone counts again.
@@ -96,10 +100,12 @@ fn steered(args: &SteerArgs) -> Result<Ended, String> {
             Order::Steer(change) => before.and(change),
             _ => Steered::default(),
         };
-        // By itself: which configuration the next run has, nobody knows yet.
-        steered.apply(&|flags| {
-            config::load(None, [], flags).map(|loaded| loaded.config).map_err(|refused| refused.to_string())
-        })?;
+        let config = steered.check()?;
+        let strategy = StrategyShelf::default().make(&config.strategy.choice());
+        if let Some(strategy) = strategy.ok().filter(|_| args.strategy.is_some()) {
+            let order = frontier.report(now).await.map_err(told)?.settings.order;
+            check_order(&*strategy, order).map_err(|error| error.to_string())?;
+        }
         steered.keep(&frontier, now).await.map_err(told)
     })?;
     println!("done; the crawl does not run at present, its next run goes by it");
@@ -281,14 +287,18 @@ pub(crate) fn runs(dir: &Path) -> Result<Option<u32>, String> {
 
 /// The crawl of a folder: directly if nobody crawls there at present, else through who does.
 fn stopped(args: &ControlArgs) -> Result<Frontier, String> {
-    let store = args.dir.join("store");
-    if !store.exists() {
-        return Err(format!(
-            "the crawl in {} does not run, and it is kept elsewhere: use `trapline frontier --store URL`",
-            args.dir.display()
-        ));
-    }
-    let store = store_url::share_and_follow(&format!("disk:{}", store.display()))?;
+    let own = args.dir.join("store");
+    let url = match &args.store {
+        Some(url) => url.clone(),
+        None if own.exists() => format!("disk:{}", own.display()),
+        None => {
+            return Err(format!(
+                "the crawl in {} is kept elsewhere: name its store with --store URL",
+                args.dir.display()
+            ));
+        }
+    };
+    let store = store_url::share_and_follow(&url)?;
     let open = Frontier::builder(&args.crawl).attach(store, moment::now());
     pollster::block_on(open).map_err(|error| error.to_string())
 }

@@ -26,6 +26,7 @@ mod seed_source;
 mod seeds;
 mod standing;
 mod steered;
+mod terms_told;
 mod traces;
 mod watch;
 mod world;
@@ -84,7 +85,8 @@ Examples:
   A server on this machine:
   $ trapline crawl http://127.0.0.1:8080/ --allow-network 127.0.0.0/8 --delay 0
 
-  While it runs: trapline status DIR, pause DIR, resume DIR, stop DIR; seed files dropped into DIR/inject/ are taken up.
+  While it runs: trapline status DIR, report crawl DIR, pause DIR, resume DIR, stop DIR, reload DIR, steer DIR;
+  seed files dropped into DIR/inject/ are taken up. Why is a URL not fetched? trapline explain --out DIR URL
   Every option: trapline config --defaults")]
 pub(crate) struct CrawlArgs {
     /// Where to begin: URLs, or hosts without a scheme.

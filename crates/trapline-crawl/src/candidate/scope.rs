@@ -170,7 +170,7 @@ fn folder(url: &SplitUrl) -> &str {
 pub struct Scope {
     rules: Vec<ScopeRule>,
     /// Where its seeds are.
-    pub seeds: SeedPlaces,
+    pub seeds: Arc<SeedPlaces>,
 }
 
 /// What a scope says to a URL.
@@ -204,7 +204,16 @@ impl Scope {
         let rest = ScopeRule { accepts: false, matches: ScopeMatch::All, name: "reject the rest".into() };
         let mut rules = vec![rest, near];
         rules.extend(further);
-        Self { rules, seeds: SeedPlaces::new(kind) }
+        Self { rules, seeds: Arc::new(SeedPlaces::new(kind)) }
+    }
+
+    /// The same with the seeds of another scope, as they grow, if both are of one kind.
+    #[must_use]
+    pub(crate) fn with_seeds_of(self, other: &Self) -> Self {
+        if self.seeds.kind == other.seeds.kind {
+            return Self { seeds: Arc::clone(&other.seeds), ..self };
+        }
+        self
     }
 
     /// What each rule says to a URL, in their order; the last that has an opinion decides.

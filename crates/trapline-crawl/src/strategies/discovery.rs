@@ -138,11 +138,15 @@ impl Strategy for Discovery {
     }
 
     fn error(&self, seen: &Seen<'_>, memory: &mut Memory) -> After {
+        // A site that has answered once is not dead: it may have a dead host, or be busy.
+        if seen.status.is_some() || memory.number(CAME) > 0 {
+            return After::default();
+        }
         let error = seen.error.unwrap_or("no answer");
         let errors = memory.number(ERRORS) + 1;
         memory.set_number(ERRORS, errors);
         let has_no_name = matches!(error, "dns_no_such_name" | "dns_no_address");
-        if !has_no_name && (memory.number(CAME) > 0 || errors < self.errors) {
+        if !has_no_name && errors < self.errors {
             return After::default();
         }
         memory.set(DEAD, error);

@@ -20,9 +20,9 @@ impl Memory {
         self.things.get(name).map(String::as_str)
     }
 
-    /// Remembers a text. It is kept on one line.
+    /// Remembers a text. It is kept on one line, and `=` in a name is another way to write `-`.
     pub fn set(&mut self, name: &str, text: impl AsRef<str>) {
-        self.things.insert(one_line(name), one_line(text.as_ref()));
+        self.things.insert(one_line(name).replace('=', "-"), one_line(text.as_ref()));
     }
 
     /// The number under a name; 0 if there is none.
@@ -59,7 +59,7 @@ impl Memory {
     }
 }
 
-/// Names have no sign that ends them, and texts no end of a line.
+/// Without ends of lines.
 fn one_line(text: &str) -> String {
     text.replace(['\n', '\r'], " ")
 }

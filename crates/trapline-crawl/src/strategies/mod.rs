@@ -32,7 +32,7 @@ pub use arguments::{ArgumentError, Arguments};
 pub use by_host::Strategies;
 pub use memory::Memory;
 pub(crate) use memory::{Memories, SiteMemory};
-pub(crate) use processors::{Ask, Decide, consider, wished};
+pub(crate) use processors::{Ask, Decide, consider, inferred, wished};
 
 use crate::tally::Tally;
 

@@ -219,7 +219,7 @@ pub(crate) fn consider(
 }
 
 /// A request that a strategy has thought of because of another.
-fn inferred(request: Request, from: &Request) -> Request {
+pub(crate) fn inferred(request: Request, from: &Request) -> Request {
     let mut hop_path = from.hop_path.clone();
     hop_path.push(INFERRED_HOP);
     Request {

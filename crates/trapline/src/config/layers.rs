@@ -11,8 +11,9 @@ use toml::de::{DeTable, DeValue};
 use super::check::check;
 use super::file_config::FileConfig;
 use super::flags::Flags;
-use super::options::{did_you_mean, hint, keys, set_all};
+use super::options::{did_you_mean, entry_onto, hint, keys, set_all};
 use super::reading::{Given, Layer, Mistake, Reading, Source};
+use super::sections::HostOverride;
 
 /// What the variables of the environment begin with.
 const PREFIX: &str = "TRAPLINE__";
@@ -59,6 +60,35 @@ pub(crate) fn load(
     environment: impl IntoIterator<Item = (OsString, OsString)>,
     flags: &Flags,
 ) -> Result<Loaded, Refused> {
+    read(file, environment, flags)?.finish()
+}
+
+/// The same of flags alone, as far as each value can be meant by itself: what others say to it is not known yet.
+pub(crate) fn read_flags(flags: &Flags) -> Result<FileConfig, Refused> {
+    let Layers { config, mistakes, .. } = read(None, [], flags)?;
+    if mistakes.is_empty() { Ok(config) } else { Err(Refused::Mistakes(mistakes)) }
+}
+
+/// A configuration that was put together, if all of it can be meant.
+pub(crate) fn checked(config: FileConfig) -> Result<FileConfig, Refused> {
+    let layers = Layers { config, ..Layers::default() };
+    layers.finish().map(|loaded| loaded.config)
+}
+
+/// An entry of `[[host]]` with some options set, written as a table in braces.
+pub(crate) fn with_options(host: HostOverride, table: &str) -> Result<HostOverride, Refused> {
+    let layer = Layer::Flag("--host".to_owned());
+    let mut mistakes = Vec::new();
+    let mut reading = Reading::new(&layer, &mut mistakes);
+    let set = reading.unfold(table, 0..0, |value, reading| entry_onto(host, value, reading, &[], |_| Ok(())));
+    set.ok_or(Refused::Mistakes(mistakes))
+}
+
+fn read(
+    file: Option<&Path>,
+    environment: impl IntoIterator<Item = (OsString, OsString)>,
+    flags: &Flags,
+) -> Result<Layers, Refused> {
     let mut layers = Layers::default();
     if let Some(path) = file {
         let name = path.display().to_string();
@@ -79,7 +109,7 @@ pub(crate) fn load(
         };
         layers.set(&layer, &flag.option, &value);
     }
-    layers.finish()
+    Ok(layers)
 }
 
 /// A text as a value, which may stand for anything.

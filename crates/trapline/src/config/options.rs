@@ -150,18 +150,29 @@ pub(crate) fn entry<O: Options + Default>(
     required: &[&str],
     check: impl Fn(&O) -> Result<(), &'static str>,
 ) -> Option<O> {
+    entry_onto(O::default(), value, reading, required, check)
+}
+
+/// The same, onto options that are there.
+pub(crate) fn entry_onto<O: Options>(
+    mut options: O,
+    value: &Given<'_>,
+    reading: &mut Reading<'_>,
+    required: &[&str],
+    check: impl Fn(&O) -> Result<(), &'static str>,
+) -> Option<O> {
     let table = match value.get_ref() {
         toml::de::DeValue::Table(table) => table,
         toml::de::DeValue::String(text) if reading.is_bare() && text.starts_with('{') => {
-            return reading
-                .unfold(text, value.span(), |value, reading| entry(value, reading, required, check));
+            return reading.unfold(text, value.span(), |value, reading| {
+                entry_onto(options, value, reading, required, check)
+            });
         }
         other => {
             reading.wrong(value.span(), super::value::misfit(other, "a table in braces, such as { … }"));
             return None;
         }
     };
-    let mut options = O::default();
     let known = keys(&options);
     let mut set = 0;
     let unknown = |name: &str| format!("there is no `{name}` here{}", hint(name, &known));

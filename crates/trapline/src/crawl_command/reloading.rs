@@ -2,14 +2,13 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use trapline_core::Terms;
-use trapline_crawl::candidate::QueueOptions;
 use trapline_crawl::{CrawlHandle, Reload};
 use trapline_fetch::Fetcher;
-use trapline_frontier::{Frontier, Query, QueueChange, Rows, Scan, StoreError};
+use trapline_frontier::{Frontier, StoreError};
 
 use super::refusals::ToldFetcher;
 use super::steered::Steered;
+use super::terms_told::TermsTold;
 use super::{archives, plan, resume, run};
 use crate::config::{FileConfig, Flags};
 use crate::ended::complain;
@@ -19,13 +18,14 @@ use crate::moment;
 pub(super) type LoadConfig = Arc<dyn Fn(&Flags) -> Result<FileConfig, String> + Send + Sync>;
 
 /// What can be changed only by another crawl, or by running it again: options, or all of a section.
-const FIXED: [&str; 8] = [
+const FIXED: [&str; 9] = [
     "crawl.name",
     "crawl.seeds",
     "crawl.store",
     "crawl.canonical",
     "queue.key",
     "queue.order",
+    "queue.partitions",
     "output",
     "log",
 ];
@@ -35,57 +35,83 @@ pub(super) struct Reloading {
     pub(super) load: LoadConfig,
     pub(super) frontier: Frontier,
     pub(super) handle: CrawlHandle,
+    /// What the run began with.
+    pub(super) began: FileConfig,
     /// What it goes by now.
     pub(super) present: Mutex<FileConfig>,
+    /// One change at a time.
+    pub(super) turn: tokio::sync::Mutex<()>,
+}
+
+/// Whether an option can be changed only by another crawl, or by running it again.
+pub(super) fn is_fixed(option: &str) -> bool {
+    let section = option.split('.').next().unwrap_or_default();
+    FIXED.iter().any(|fixed| *fixed == option || *fixed == section) && option != "output.canonical"
 }
 
 impl Reloading {
+    /// Looks at what the crawl goes by now.
+    pub(super) fn look<T>(&self, look: impl FnOnce(&FileConfig) -> T) -> T {
+        look(&self.present.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// Reads the configuration anew; what was steered stays on top. Answers for people.
     pub(super) async fn reload(&self) -> Result<String, String> {
-        let steered = Steered::load(&self.frontier, moment::now()).await.map_err(|error| told(&error))?;
-        self.go_on(&steered).await
+        let _turn = self.turn.lock().await;
+        self.go_on(&self.steered().await?).await
     }
 
     /// Sets options on top of the configuration.
     pub(super) async fn steer(&self, change: Steered) -> Result<String, String> {
-        let steered =
-            Steered::load(&self.frontier, moment::now()).await.map_err(|error| told(&error))?.and(change);
-        let said = self.go_on(&steered).await?;
-        steered.keep(&self.frontier, moment::now()).await.map_err(|error| told(&error))?;
-        Ok(said)
+        let _turn = self.turn.lock().await;
+        self.go_on(&self.steered().await?.and(change)).await
     }
 
     /// Forgets what was steered.
     pub(super) async fn forget(&self) -> Result<String, String> {
-        let said = self.go_on(&Steered::default()).await?;
-        Steered::default().keep(&self.frontier, moment::now()).await.map_err(|error| told(&error))?;
-        Ok(said)
+        let _turn = self.turn.lock().await;
+        self.go_on(&Steered::default()).await
+    }
+
+    async fn steered(&self) -> Result<Steered, String> {
+        Steered::load(&self.frontier, moment::now()).await.map_err(|error| told(&error))
     }
 
     async fn go_on(&self, steered: &Steered) -> Result<String, String> {
-        let config = steered.apply(&*self.load)?;
-        let options = plan::crawl_options(&config)?;
-        let mut fetch_options =
-            config.fetch_options().map_err(|(option, message)| format!("{option}: {message}"))?;
-        for warning in fetch_options.warnings().iter().chain(&config.warnings()) {
+        let (load, steering) = (Arc::clone(&self.load), steered.clone());
+        // It looks at files, and tries out whether a fetcher can be made of it.
+        let config = tokio::task::spawn_blocking(move || steering.apply(&*load)).await;
+        let config = config.map_err(|error| error.to_string())??;
+        let before = self.look(FileConfig::clone);
+        let mut reload = Reload::options(plan::crawl_options(&config)?);
+        if fetches_otherwise(&before, &config) {
+            let mut options =
+                config.fetch_options().map_err(|(option, message)| format!("{option}: {message}"))?;
+            for warning in options.warnings() {
+                complain(&format!("trapline crawl: {warning}"));
+            }
+            // Archives stay those that the crawl began with.
+            archives::keep_raw(&self.began, &mut options);
+            let fetcher = Fetcher::new(options).map_err(|error| error.to_string())?;
+            reload.robots = Some(Some(run::robots(&self.frontier, &fetcher, &config)));
+            reload.fetch = Some(Arc::new(ToldFetcher(fetcher)));
+        }
+        for warning in &config.warnings() {
             complain(&format!("trapline crawl: {warning}"));
         }
-        let before = self.present.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        // Archives stay those that the crawl began with.
-        archives::keep_raw(&before, &mut fetch_options);
-        let fetcher = Fetcher::new(fetch_options).map_err(|error| error.to_string())?;
-        let robots = run::robots(&self.frontier, &fetcher, &config);
-        let queues = (plan::queue_options(&before)?, plan::queue_options(&config)?);
-        let reload =
-            Reload { options, fetch: Some(Arc::new(ToldFetcher(fetcher))), robots: Some(Some(robots)) };
         self.handle
             .reload(reload)
             .await
             .unwrap_or_else(|| Err("the crawl has ended meanwhile".to_owned()))?;
-        resume::apply_settings(&self.frontier, &config).await.map_err(|error| told(&error))?;
-        apply_terms(&self.frontier, &queues.0, &queues.1).await.map_err(|error| told(&error))?;
-        let later = fixed_changes(&before, &config);
-        *self.present.lock().unwrap_or_else(PoisonError::into_inner) = config;
+        *self.present.lock().unwrap_or_else(PoisonError::into_inner) = config.clone();
+        // From here on the crawl goes by it, whatever else cannot be done.
+        let half = |error: StoreError| {
+            format!("the crawl goes by it, but queues and the store may not know: {error}")
+        };
+        steered.keep(&self.frontier, moment::now()).await.map_err(half)?;
+        resume::apply_changes(&self.frontier, &before, &config).await.map_err(half)?;
+        TermsTold::tell(&self.frontier, &config).await.map_err(half)?;
+        let later = fixed_changes(&self.began, &config);
         Ok(if later.is_empty() {
             "done".to_owned()
         } else {
@@ -94,47 +120,21 @@ impl Reloading {
     }
 }
 
+/// Whether pages are fetched in another way. Passwords are not shown to be compared: who has some gets a new fetcher each time.
+fn fetches_otherwise(before: &FileConfig, now: &FileConfig) -> bool {
+    let differs = |name: &&str| match (before.section(name), now.section(name)) {
+        (Some(was), Some(is)) => was.items().iter().any(|item| was.get(item.key) != is.get(item.key)),
+        _ => true,
+    };
+    let has_secrets = |config: &FileConfig| {
+        let proxied = config.lists.host.iter().any(|host| host.proxy.is_some());
+        !config.lists.credentials.is_empty() || proxied || config.fetch.proxy.is_some()
+    };
+    ["", "fetch", "limits", "connect", "dns", "cookies", "robots"].iter().any(differs) || has_secrets(now)
+}
+
 fn told(error: &StoreError) -> String {
     error.to_string()
-}
-
-/// Tells queues that there are already on what terms they stand now, where that has changed.
-async fn apply_terms(
-    frontier: &Frontier,
-    before: &QueueOptions,
-    now: &QueueOptions,
-) -> Result<(), StoreError> {
-    if before.hosts.iter().next().is_none() && now.hosts.iter().next().is_none() {
-        return Ok(());
-    }
-    let mut scan = Scan::new(Query::Queues { keys: None, state: None });
-    loop {
-        let page = frontier.scan(moment::now(), &scan).await?;
-        let Rows::Queues(queues) = page.rows else { return Ok(()) };
-        for queue in queues {
-            let host = host_of(&queue.key);
-            let terms = now.terms(host);
-            if before.terms(host) == terms {
-                continue;
-            }
-            frontier.steer_queue(moment::now(), &queue.key, QueueChange::DefaultTerms).await?;
-            if terms != Terms::default() {
-                frontier.steer_queue(moment::now(), &queue.key, QueueChange::Terms(terms)).await?;
-            }
-        }
-        match page.cursor {
-            None => return Ok(()),
-            cursor => scan.cursor = cursor,
-        }
-    }
-}
-
-/// A queue is named after its host, with the port behind it if that is another than usual.
-fn host_of(key: &str) -> &str {
-    match key.rsplit_once(':') {
-        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
-        _ => key,
-    }
 }
 
 /// What is different, and holds only later.

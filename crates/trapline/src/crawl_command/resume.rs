@@ -36,6 +36,24 @@ pub(super) async fn apply_settings(frontier: &Frontier, config: &FileConfig) -> 
     Ok(())
 }
 
+/// Tells the frontier which settings have changed from one configuration to another. What was steered otherwise stays.
+pub(super) async fn apply_changes(
+    frontier: &Frontier,
+    before: &FileConfig,
+    config: &FileConfig,
+) -> Result<(), StoreError> {
+    let (was, is) = (settings(before), settings(config));
+    let changed: Vec<(String, String)> = Settings::NAMES
+        .iter()
+        .filter(|name| !matches!(**name, "order" | "admission") && was.get(name) != is.get(name))
+        .filter_map(|name| Some(((*name).to_owned(), is.get(name)?)))
+        .collect();
+    if !changed.is_empty() {
+        frontier.steer_crawl(moment::now(), CrawlChange::Set(changed)).await?;
+    }
+    Ok(())
+}
+
 /// Leases of a process that is gone end now, and count as expired; their queues wait as after a fetch, which there may have
 /// been. Only for who knows that nobody else can have them.
 pub(super) async fn expire_leases(

@@ -30,6 +30,7 @@ use super::seed_source::SeedSource;
 use super::seeds;
 use super::standing::LastWord;
 use super::steered::Steered;
+use super::terms_told::TermsTold;
 use super::traces::Traces;
 use super::watch::{self, Telling, Watch};
 use super::world::RealWorld;
@@ -56,9 +57,6 @@ pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig, load: LoadConfig) -> 
     let mut options = plan::crawl_options(config)?;
     let mut fetch_options =
         config.fetch_options().map_err(|(option, message)| format!("{option}: {message}"))?;
-    for warning in fetch_options.warnings().iter().chain(&config.warnings()) {
-        complain(&format!("trapline crawl: {warning}"));
-    }
     raise_file_limit(config);
     let dir = &config.output.dir;
     let own_store = config.crawl.store.is_none();
@@ -103,7 +101,11 @@ pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig, load: LoadConfig) -> 
             fetch_options = config.fetch_options().map_err(|(option, message)| format!("{option}: {message}"))?;
         }
         let config = &config;
+        for warning in fetch_options.warnings().iter().chain(&config.warnings()) {
+            complain(&format!("trapline crawl: {warning}"));
+        }
         resume::apply_settings(&frontier, config).await.map_err(told)?;
+        TermsTold::tell(&frontier, config).await.map_err(told)?;
         let known = watch::known(&frontier).await.map_err(told)?;
         let stats = known.stats.clone();
         let known_urls = stats.urls.iter().sum::<u64>();
@@ -174,7 +176,9 @@ pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig, load: LoadConfig) -> 
             load,
             frontier: frontier.clone(),
             handle: handle.clone(),
+            began: config.clone(),
             present: Mutex::new(config.clone()),
+            turn: tokio::sync::Mutex::default(),
         };
         let (injected, all_injected) = oneshot::channel();
         let watch = Watch {
@@ -190,8 +194,6 @@ pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig, load: LoadConfig) -> 
                 json: args.json,
                 period: Some(config.output.progress).filter(|period| !period.is_zero()),
             },
-            max_pages: config.crawl.max_pages,
-            adaptive: config.crawl.adaptive.then_some(config.crawl.concurrency as usize),
             known,
             chronicle: chronicle.clone(),
             asking: None,

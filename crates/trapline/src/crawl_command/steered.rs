@@ -1,9 +1,11 @@
 //! What somebody has steered: options set for a crawl while it runs. They stay on top of the configuration, also after a restart, until
 //! they are forgotten.
 
-use trapline_core::Timestamp;
+use trapline_core::{HostPattern, Timestamp};
 use trapline_frontier::{CrawlChange, Frontier, NoteWrite, Query, Rows, Scan, StoreError};
 
+use super::reloading::is_fixed;
+use crate::config::sections::HostOverride;
 use crate::config::{self, FileConfig, Flags, Text};
 
 /// The note in which it is kept.
@@ -33,6 +35,11 @@ impl Steered {
             if [option, value, hosts.unwrap_or_default()].iter().any(|text| text.contains(['\n', '\r', '\t']))
             {
                 return Err(format!("`{}` must be on one line, without tabs", assignment.escape_debug()));
+            }
+            if hosts.is_none() && is_fixed(option) {
+                return Err(format!(
+                    "`{option}` cannot be steered: it is fixed when a crawl begins, or a run of it"
+                ));
             }
             match hosts {
                 None => steered.options.push((option.to_owned(), value.to_owned())),
@@ -66,23 +73,38 @@ impl Steered {
         &self,
         load: &dyn Fn(&Flags) -> Result<FileConfig, String>,
     ) -> Result<FileConfig, String> {
+        let config = self.put_onto(load(&self.flags())?)?;
+        config::checked(config).map_err(|refused| refused.to_string())
+    }
+
+    /// Whether each of its values can be meant by itself: nobody knows yet what the configuration will be.
+    pub(crate) fn check(&self) -> Result<FileConfig, String> {
+        self.put_onto(config::read_flags(&self.flags()).map_err(|refused| refused.to_string())?)
+    }
+
+    fn flags(&self) -> Flags {
         let options: Vec<_> =
             self.options.iter().map(|(option, value)| format!("{option}={value}")).collect();
-        let mut config = load(&Flags::default().set(&options))?;
-        for entry in self.entries() {
-            let flags = Flags::default().set(&[format!("host=[{entry}]")]);
-            let alone = config::load(None, [], &flags).map_err(|refused| refused.to_string())?;
-            for host in alone.config.lists.host {
-                let name = host.hosts.text();
-                config.lists.host.retain(|other| other.hosts.text() != name);
-                config.lists.host.push(host);
-            }
+        Flags::default().set(&options)
+    }
+
+    /// Sets what was steered for hosts: onto the entry for just those, or in one of its own.
+    fn put_onto(&self, mut config: FileConfig) -> Result<FileConfig, String> {
+        for (name, table) in self.entries() {
+            let hosts: HostPattern = config::Text::of(&name)?;
+            let named = config.lists.host.iter().position(|host| host.hosts.text() == hosts.text());
+            let host = named.map(|place| config.lists.host.remove(place)).unwrap_or_default();
+            let host = HostOverride { hosts, ..host };
+            config
+                .lists
+                .host
+                .push(config::with_options(host, &table).map_err(|refused| refused.to_string())?);
         }
         Ok(config)
     }
 
-    /// What was steered for hosts, as entries of `[[host]]`.
-    fn entries(&self) -> Vec<String> {
+    /// What was steered for hosts: which, and a table of options.
+    fn entries(&self) -> Vec<(String, String)> {
         let mut names: Vec<&str> = Vec::new();
         for (hosts, ..) in &self.hosts {
             if !names.contains(&hosts.as_str()) {
@@ -91,9 +113,8 @@ impl Steered {
         }
         let entry = |name: &str| {
             let of_it = self.hosts.iter().filter(|(hosts, ..)| hosts == name);
-            let pairs: String =
-                of_it.map(|(_, option, value)| format!(", {option} = {}", as_toml(value))).collect();
-            format!("{{ match = {}{pairs} }}", quoted(name))
+            let pairs = of_it.map(|(_, option, value)| format!("{option} = {}", as_toml(value)));
+            (name.to_owned(), format!("{{ {} }}", pairs.collect::<Vec<_>>().join(", ")))
         };
         names.into_iter().map(entry).collect()
     }
@@ -154,11 +175,10 @@ impl Steered {
 fn as_toml(value: &str) -> String {
     let is_one = |first: char| matches!(first, '[' | '{' | '"' | '\'');
     let is_word = matches!(value, "true" | "false");
-    if is_word || value.parse::<f64>().is_ok() || value.starts_with(is_one) {
-        value.to_owned()
-    } else {
-        quoted(value)
-    }
+    let digits = value.strip_prefix('-').unwrap_or(value);
+    let is_number = digits.starts_with(|first: char| first.is_ascii_digit())
+        && digits.chars().all(|digit| digit.is_ascii_digit() || digit == '.');
+    if is_word || is_number || value.starts_with(is_one) { value.to_owned() } else { quoted(value) }
 }
 
 fn quoted(text: &str) -> String {
@@ -204,6 +224,19 @@ mod tests {
         assert_eq!(config.lists.host[1].user_agent.as_deref(), Some("A \"B\" \\ C"));
     }
 
+    /// What a file says of hosts stays, but for what was steered.
+    #[test]
+    fn entries_of_the_file_are_changed_and_not_replaced() {
+        let file = |more: &Flags| {
+            let entry = "host=[{ match = \"a.test\", delay = \"9s\", budget = 5 }, { match = \"b.test\" }]";
+            load(&Flags::default().set(&[entry.to_owned()]).and(more.clone()))
+        };
+        let config = set(&["delay=2s"], Some("a.test")).apply(&file).unwrap();
+        let host = config.lists.host.iter().find(|host| host.hosts.text() == "a.test").unwrap();
+        assert_eq!((host.delay.map(|delay| delay.as_secs()), host.budget), (Some(2), Some(5)));
+        assert_eq!(config.lists.host.len(), 2);
+    }
+
     #[test]
     fn mistakes_are_told_as_everywhere() {
         for (steered, message) in [
@@ -212,11 +245,24 @@ mod tests {
             (set(&["strategy.name=nonsense"], None), "there is no strategy `nonsense`"),
             (set(&["dely=2s"], Some("a.test")), "there is no `dely` here; did you mean `delay`?"),
             (set(&["delay=2s"], Some("a b\" }")), "a b"),
+            (set(&["robots=most_favored"], Some("a.test")), "robots.agents"),
         ] {
             let error = steered.apply(&load).unwrap_err();
             assert!(error.contains(message), "{error} has no {message}");
         }
-        for bad in ["", "=x", "pace.delay", "a=b\nc", "a=b\tc"] {
+        // By itself it may be right: who knows what the configuration has.
+        assert!(set(&["robots=most_favored"], Some("a.test")).check().is_ok());
+        assert!(set(&["dely=2s"], Some("a.test")).check().is_err());
+        for bad in [
+            "",
+            "=x",
+            "pace.delay",
+            "a=b\nc",
+            "a=b\tc",
+            "output.dir=x",
+            "crawl.store=memory:",
+            "queue.order=lifo",
+        ] {
             assert!(Steered::of(&[bad.to_owned()], None).is_err(), "{bad:?}");
         }
         assert_eq!(Steered::read("x\n\n\ta\tb\tc\td\n"), Steered::default());

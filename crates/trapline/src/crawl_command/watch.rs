@@ -53,9 +53,6 @@ pub(super) struct Watch {
     /// Who wants to know when nothing that was there at the beginning waits in `inject/` any more.
     pub(super) injected: Option<oneshot::Sender<()>>,
     pub(super) telling: Telling,
-    pub(super) max_pages: Option<u64>,
-    /// The number of fetches follows the machine, up to this.
-    pub(super) adaptive: Option<usize>,
     /// What the store last said.
     pub(super) known: Known,
     pub(super) chronicle: SharedChronicle,
@@ -82,7 +79,7 @@ impl Watch {
     async fn tell(&mut self) {
         let begun = Instant::now();
         let panel = self.panel();
-        let mut gauge = self.adaptive.and_then(|_| Gauge::new());
+        let mut gauge = Gauge::new();
         let mut rates: Vec<(Instant, u64)> = vec![(begun, self.handle.pages())];
         let (mut last_second, mut last_line) = (begun, begun);
         let (mut last_saved, mut last_noted) = (begun, begun);
@@ -147,9 +144,11 @@ impl Watch {
     }
 
     fn adapt(&self, gauge: Option<&mut Gauge>) {
-        if let (Some(most), Some(gauge)) = (self.adaptive, gauge)
+        let most = self.reloading.look(|config| config.crawl.adaptive.then_some(config.crawl.concurrency));
+        if let (Some(most), Some(gauge)) = (most, gauge)
             && let Some(pressure) = gauge.read()
         {
+            let most = most as usize;
             self.handle.set_concurrency(adapt::next(self.handle.concurrency(), most, pressure));
         }
     }
@@ -168,7 +167,7 @@ impl Watch {
             runs: begun.elapsed(),
             rate,
             concurrency: self.handle.concurrency(),
-            max_pages: self.max_pages,
+            max_pages: self.reloading.look(|config| config.crawl.max_pages),
             ended: None,
         }
     }

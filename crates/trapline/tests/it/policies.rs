@@ -103,7 +103,7 @@ fn hosts_have_policies_of_their_own_and_the_more_exact_one_counts() {
         max_depth = 2
         budget = 2
         balance = 1
-        strategy = ['pages_max=5']
+        strategy = ['pages=5']
         ";
     let seeds = ["deep.one.test", "one.test", "a.pattern-1.test", "a.two.test", "two.test"];
     let output = hosts.crawl(&folder.path, config, &seeds);

@@ -95,6 +95,13 @@ fn a_crawl_is_steered_while_it_runs_and_remembers_it() {
     let more = crawl(address, &folder.path, &["--delay", "0", "--max-pages", &(before + 20).to_string()]);
     assert_eq!(more.status.code(), Some(3), "{}", error(&more));
     assert!(!error(&more).contains("was steered"), "{}", error(&more));
+    assert_eq!(paths(&folder.path).len(), before + 20, "the budget is forgotten, too");
+
+    // What cannot be is told before the next run fails by it.
+    let refused = on(&folder, "steer", &["--strategy", "lifo"]);
+    assert!(error(&refused).contains("needs the order `lifo`"), "{}", error(&refused));
+    let refused = on(&folder, "steer", &["--set", "output.dir=elsewhere"]);
+    assert!(error(&refused).contains("`output.dir` cannot be steered"), "{}", error(&refused));
 }
 
 #[test]
