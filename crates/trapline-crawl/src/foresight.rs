@@ -4,18 +4,23 @@
 
 use std::sync::Arc;
 
-use trapline_core::{Candidate, SplitUrl, Timestamp};
-use trapline_frontier::{Frontier, StoreError};
+use trapline_core::{Candidate, Request, SplitUrl, Timestamp, parse_url};
+use trapline_frontier::{Frontier, StoreError, UrlState};
 
-use crate::candidate::{CandidateChain, Dropped, Prospect, Scope, ScopeVote, seed_notes};
+use crate::candidate::{CandidateChain, Dropped, Origin, Prospect, Scope, ScopeVote, seed_notes};
 use crate::chain::ChainError;
 use crate::line::SkippedLine;
 use crate::options::CrawlOptions;
+use crate::strategies::{
+    FoundLink, Memory, Seen, Strategies, Strategy, StrategyError, StrategyShelf, Wish, site_of, wished,
+};
 
 /// The rules of a crawl, to be asked about URLs.
 pub struct Foresight {
     scope: Arc<Scope>,
     candidates: CandidateChain,
+    strategies: Strategies,
+    frontier: Frontier,
 }
 
 /// What the rules of a crawl say to one URL.
@@ -25,8 +30,10 @@ pub struct Foreseen {
     pub votes: Vec<ScopeVote>,
     /// What each rule of the candidate chain says; the first that drops it decides.
     pub rules: Vec<(&'static str, Option<Dropped>)>,
-    /// What would be handed to the frontier, or why nothing would.
+    /// What would be handed to the frontier, or why nothing would. The strategy has had its say.
     pub verdict: Result<Candidate, SkippedLine>,
+    /// Why the strategy would not let it be fetched when its turn has come.
+    pub refused: Option<String>,
 }
 
 impl Foresight {
@@ -39,7 +46,8 @@ impl Foresight {
         let scope = Arc::new(Scope::new(options.scope, options.scope_rules.clone()));
         let candidates = CandidateChain::new(options, Arc::clone(&scope), frontier.clone(), Vec::new())?;
         seed_notes::load(frontier, now, &scope.seeds).await?;
-        Ok(Self { scope, candidates })
+        let strategies = Strategies::new(&StrategyShelf::default(), &options.strategy, &options.queue.hosts)?;
+        Ok(Self { scope, candidates, strategies, frontier: frontier.clone() })
     }
 
     /// Counts a URL among the seeds.
@@ -47,14 +55,53 @@ impl Foresight {
         self.scope.seeds.add(url);
     }
 
-    /// What the rules say to a URL.
-    pub fn ask(&self, prospect: &Prospect) -> Foreseen {
-        Foreseen {
+    /// What the rules say to a URL, and the strategy by what it remembers at present.
+    pub async fn ask(&self, now: Timestamp, prospect: &Prospect) -> Result<Foreseen, StoreError> {
+        let host = prospect.url.host_str().unwrap_or_default();
+        let strategy = self.strategies.of(host);
+        let mut memory = match strategy.remembers() {
+            true => Memory::kept(&self.frontier, now, strategy.name(), site_of(host)).await?,
+            false => Memory::default(),
+        };
+        let refused = strategy.refuses(&prospect.request, &memory);
+        let verdict = self.candidates.consider(prospect.clone());
+        let verdict = verdict.and_then(|candidate| {
+            let wish = match prospect.origin {
+                Origin::Seed => strategy.seed(&candidate.request, &mut memory).wish,
+                _ => wish_for(strategy, now, &candidate, &mut memory),
+            };
+            wished(candidate, &wish)
+        });
+        Ok(Foreseen {
             votes: self.scope.votes(&prospect.url),
             rules: self.candidates.opinions(&mut prospect.clone()),
-            verdict: self.candidates.consider(prospect.clone()),
-        }
+            verdict,
+            refused,
+        })
     }
+}
+
+/// What a strategy would make of a link, on a page of which nothing else is known.
+fn wish_for(strategy: &dyn Strategy, now: Timestamp, link: &Candidate, memory: &mut Memory) -> Wish {
+    let via = link.request.via.as_deref().unwrap_or(&link.request.url);
+    let Ok(url) = parse_url(via, None) else { return Wish::Usual };
+    let request = Request::get(via);
+    let seen = Seen {
+        request: &request,
+        url: &url,
+        now,
+        status: Some(200),
+        error: None,
+        page: None,
+        before: None,
+        retries: 0,
+        tries_again: false,
+    };
+    if let Some(why) = strategy.leaves_out(&seen, &link.request) {
+        return Wish::Leave(why.into());
+    }
+    let found = [FoundLink { request: &link.request, state: UrlState::Unknown }];
+    strategy.links(&seen, &found, memory).into_iter().next().unwrap_or_default()
 }
 
 /// Why nobody can say what a crawl would do.
@@ -63,6 +110,9 @@ pub enum ForesightError {
     /// Its rules make no chain.
     #[error(transparent)]
     Chain(#[from] ChainError),
+    /// Its strategy does not do.
+    #[error(transparent)]
+    Strategy(#[from] StrategyError),
     /// The frontier cannot be asked.
     #[error(transparent)]
     Store(#[from] StoreError),

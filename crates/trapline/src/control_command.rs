@@ -8,10 +8,9 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::{Value, json};
 use trapline_core::format_duration;
-use trapline_crawl::strategies::{StrategyShelf, check_order};
 use trapline_frontier::{CrawlChange, CrawlState, Frontier, QueueState, UrlState};
 
-use crate::crawl_command::{Held, Order, Steered, order};
+use crate::crawl_command::{Held, Order, Steered, check_order, order};
 use crate::ended::{self, Ended};
 use crate::output::{Output, Row};
 use crate::{moment, store_url};
@@ -101,10 +100,8 @@ fn steered(args: &SteerArgs) -> Result<Ended, String> {
             _ => Steered::default(),
         };
         let config = steered.check()?;
-        let strategy = StrategyShelf::default().make(&config.strategy.choice());
-        if let Some(strategy) = strategy.ok().filter(|_| args.strategy.is_some()) {
-            let order = frontier.report(now).await.map_err(told)?.settings.order;
-            check_order(&*strategy, order).map_err(|error| error.to_string())?;
+        if steered.sets("strategy.name") {
+            check_order(&config, frontier.report(now).await.map_err(told)?.settings.order)?;
         }
         steered.keep(&frontier, now).await.map_err(told)
     })?;

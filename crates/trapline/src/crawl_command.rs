@@ -46,7 +46,7 @@ pub(crate) use control::{Order, order};
 pub(crate) use files::noted_pages;
 pub(crate) use folder::{has_store, store_url};
 pub(crate) use held::Held;
-pub(crate) use plan::{canonical, crawl_options, frontier};
+pub(crate) use plan::{canonical, check_order, crawl_options, frontier};
 pub(crate) use run::{OUTPUT, robots};
 pub(crate) use steered::Steered;
 pub(crate) use traces::endpoint_url;

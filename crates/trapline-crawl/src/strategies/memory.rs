@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
+use trapline_core::Timestamp;
 use trapline_frontier::{ErrorKind, Frontier, NoteWrite, Query, Rows, Scan, StoreError};
 
 use crate::ports::World;
@@ -51,12 +52,38 @@ impl Memory {
         lines.into_bytes()
     }
 
+    /// What is kept of a strategy's memory of a site.
+    pub(crate) async fn kept(
+        frontier: &Frontier,
+        now: Timestamp,
+        strategy: &str,
+        site: &str,
+    ) -> Result<Self, StoreError> {
+        Ok(Self::of(&frontier.scan(now, &note_of(&key(strategy, site))).await?.rows))
+    }
+
+    fn of(rows: &Rows) -> Self {
+        match rows {
+            Rows::Notes(notes) => notes.first().map(|note| Self::read(&note.value)).unwrap_or_default(),
+            _ => Self::default(),
+        }
+    }
+
     /// What is no line of that kind does not count.
     fn read(note: &[u8]) -> Self {
         let text = String::from_utf8_lossy(note);
         let things = text.lines().filter_map(|line| line.split_once('='));
         Self { things: things.map(|(name, text)| (name.to_owned(), text.to_owned())).collect() }
     }
+}
+
+/// It ends with a sign that no site has, so that none is the beginning of another.
+fn key(strategy: &str, site: &str) -> String {
+    format!("strategy/{strategy}/{site}/")
+}
+
+fn note_of(key: &str) -> Scan {
+    Scan { limit: 1, ..Scan::new(Query::Notes { prefix: key.to_owned() }) }
 }
 
 /// Without ends of lines.
@@ -105,16 +132,11 @@ impl Memories {
 
     /// What a strategy remembers of a site. Waits while the store is away.
     pub(crate) async fn of(&self, strategy: &str, site: &str) -> Result<Arc<SiteMemory>, StoreError> {
-        // The key ends with a sign that no site has, so that none is the beginning of another.
-        let key = format!("strategy/{strategy}/{site}/");
+        let key = key(strategy, site);
         if let Some(memory) = self.present().get(&key).and_then(Weak::upgrade) {
             return Ok(memory);
         }
-        let scan = Scan { limit: 1, ..Scan::new(Query::Notes { prefix: key.clone() }) };
-        let memory = match self.patiently(&scan).await? {
-            Rows::Notes(notes) => notes.first().map(|note| Memory::read(&note.value)).unwrap_or_default(),
-            _ => Memory::default(),
-        };
+        let memory = Memory::of(&self.patiently(&note_of(&key)).await?);
         let mut present = self.present();
         // Somebody else may have asked meanwhile.
         if let Some(memory) = present.get(&key).and_then(Weak::upgrade) {

@@ -87,9 +87,7 @@ impl Held {
             (self.budgets, self.budget_remedy().to_owned()),
             (
                 self.own_budgets,
-                format!(
-                    "{FRONTIER} steer queue KEY queue_budget=N` lets a host go on that has a budget of its own"
-                ),
+                "`trapline steer DIR --host HOST --set budget=N` lets a host go on that has a budget of its own".to_owned(),
             ),
             (
                 self.others,
@@ -128,8 +126,8 @@ mod tests {
             ),
             (
                 said(0, 1, 0),
-                "1 URL waits because the budget of its queue is used up; `trapline frontier --store URL steer queue KEY \
-                 queue_budget=N` lets a host go on that has a budget of its own",
+                "1 URL waits because the budget of its queue is used up; `trapline steer DIR --host HOST --set budget=N` \
+                 lets a host go on that has a budget of its own",
             ),
             (
                 said(0, 0, 3),
@@ -139,7 +137,7 @@ mod tests {
             (
                 said(1, 1, 1),
                 "2 URLs wait because the budgets of their queues are used up, 1 URL waits in queues that are retired; a higher \
-                 --budget goes on, `trapline frontier --store URL steer queue KEY queue_budget=N` lets a host go on that has a \
+                 --budget goes on, `trapline steer DIR --host HOST --set budget=N` lets a host go on that has a \
                  budget of its own, `trapline frontier --store URL queues --state retired` says why, and `steer queue KEY \
                  reinstate` lets one go on",
             ),

@@ -7,7 +7,8 @@ use trapline_crawl::candidate::{
     HostTerms, LimitOptions, Patterns, QueueOptions, ScopeKind, ScopeRule, TrapOptions,
 };
 use trapline_crawl::disposition::{PaceOptions, RetryOptions};
-use trapline_frontier::{Frontier, FrontierBuilder};
+use trapline_crawl::strategies::{self, StrategyShelf};
+use trapline_frontier::{Frontier, FrontierBuilder, Order};
 
 use super::resume;
 use crate::config::sections::strategy::StrategyArgument;
@@ -136,6 +137,12 @@ fn host_terms(config: &FileConfig) -> Result<Vec<HostTerms>, String> {
 /// By which rules two URLs are one page.
 pub(crate) fn canonical(config: &FileConfig) -> Result<CanonicalRules, String> {
     config::Text::text(&config.crawl.canonical).parse().map_err(|error: ProfileError| error.to_string())
+}
+
+/// Whether the strategy can do with the order of a crawl, which is fixed.
+pub(crate) fn check_order(config: &FileConfig, has: Order) -> Result<(), String> {
+    let made = StrategyShelf::default().make(&config.strategy.choice()).map_err(|error| error.to_string())?;
+    strategies::check_order(&*made, has).map_err(|error| error.to_string())
 }
 
 /// The frontier of the crawl, not opened yet.

@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 use trapline_core::format_duration;
 use trapline_crawl::ports::Robots;
 use trapline_crawl::{Crawl, CrawlHandle, Tally};
-use trapline_fetch::{Fetcher, RobotsCache};
+use trapline_fetch::{FetchOptions, Fetcher, RobotsCache};
 use trapline_frontier::{CrawlChange, Frontier, Note, Query, Rows, Scan, Stats, StoreError};
 
 use super::archives::{self, OpenArchives};
@@ -68,6 +68,12 @@ pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig, load: LoadConfig) -> 
     if nothing && !goes_on {
         return Err(NO_SEEDS.to_owned());
     }
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| format!("cannot start: {error}"))?;
+    // Before anything is made or changed: who cannot have a list begins nothing.
+    let sources = runtime.block_on(fetched(sources, &fetch_options))?;
     let folder = Folder::take(dir)?;
     if args.fresh {
         if !own_store && !in_memory {
@@ -81,10 +87,6 @@ pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig, load: LoadConfig) -> 
     }
     // How another run stood is no news of this one.
     let _ = std::fs::remove_file(folder.path().join("status.json"));
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| format!("cannot start: {error}"))?;
     let Shared { store, is_owner } = store_url::take_and_follow(&store_url)?;
     // Within this process time goes forward only, whatever becomes of the machine's clock.
     moment::follow(moment::now());
@@ -104,32 +106,19 @@ pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig, load: LoadConfig) -> 
         for warning in fetch_options.warnings().iter().chain(&config.warnings()) {
             complain(&format!("trapline crawl: {warning}"));
         }
+        let order = frontier.report(moment::now()).await.map_err(told)?.settings.order;
+        plan::check_order(config, order)?;
         resume::apply_settings(&frontier, config).await.map_err(told)?;
         TermsTold::tell(&frontier, config).await.map_err(told)?;
         let known = watch::known(&frontier).await.map_err(told)?;
         let stats = known.stats.clone();
-        let known_urls = stats.urls.iter().sum::<u64>();
-        if nothing && known_urls == 0 {
+        if nothing && stats.urls.iter().sum::<u64>() == 0 {
             folder.leave();
             return Err(NO_SEEDS.to_owned());
         }
         archives::keep_raw(config, &mut fetch_options);
         let archives = OpenArchives::open(config, &fetch_options).await?;
-        let dial = fetch_options.dial.clone();
         let fetcher = Fetcher::new(fetch_options).map_err(|error| error.to_string())?;
-        let mut fetched = Vec::with_capacity(sources.len());
-        for source in sources {
-            match source.fetched(&ToldFetcher(fetcher.clone()), &dial).await {
-                Ok(source) => fetched.push(source),
-                Err(message) => {
-                    if known_urls == 0 {
-                        folder.leave();
-                    }
-                    return Err(message);
-                }
-            }
-        }
-        let sources = fetched;
         let robots = robots(&frontier, &fetcher, config);
         let id = folder.id()?;
         let note = format!("{OUTPUT}{id}");
@@ -243,6 +232,19 @@ pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig, load: LoadConfig) -> 
     // Somebody may be reading seeds from a terminal or a pipe, and nothing can stop that.
     runtime.shutdown_background();
     ended
+}
+
+/// Lists of seeds that are elsewhere, fetched.
+async fn fetched(sources: Vec<SeedSource>, options: &FetchOptions) -> Result<Vec<SeedSource>, String> {
+    if !sources.iter().any(SeedSource::is_elsewhere) {
+        return Ok(sources);
+    }
+    let fetcher = ToldFetcher(Fetcher::new(options.clone()).map_err(|error| error.to_string())?);
+    let mut fetched = Vec::with_capacity(sources.len());
+    for source in sources {
+        fetched.push(source.fetched(&fetcher, &options.dial).await?);
+    }
+    Ok(fetched)
 }
 
 /// Who knows robots.txt: from the notes of a frontier, and from servers. Whether anybody is asked is up to the crawl.

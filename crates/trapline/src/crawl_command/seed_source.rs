@@ -93,6 +93,11 @@ impl SeedSource {
         opened.map_err(|error| format!("cannot read seeds from {}: {error}", path.display()))
     }
 
+    /// Whether it has to be fetched.
+    pub(super) fn is_elsewhere(&self) -> bool {
+        matches!(self, Self::Web(_) | Self::Bucket { .. })
+    }
+
     /// Fetches it, if it is on the web or in a bucket. Everything else is read when its turn has come.
     pub(super) async fn fetched(self, fetch: &dyn Fetch, dial: &DialOptions) -> Result<Self, String> {
         let name = self.name();

@@ -51,6 +51,11 @@ impl Steered {
         Ok(steered)
     }
 
+    /// Whether an option was steered.
+    pub(crate) fn sets(&self, option: &str) -> bool {
+        self.options.iter().any(|(set, _)| set == option)
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.options.is_empty() && self.hosts.is_empty()
     }

@@ -116,7 +116,7 @@ impl Explainer {
         let Some(prospect) = judgement::prospect(&request) else {
             return Ok(Err("this is no URL".to_owned()));
         };
-        let foreseen = self.foresight.ask(&prospect);
+        let foreseen = self.foresight.ask(now, &prospect).await.map_err(told)?;
         let crawl = self.frontier.report(now).await.map_err(told)?;
         let admitted = foreseen.verdict.as_ref().ok();
         let key = report.key.clone().or_else(|| admitted.map(|candidate| Arc::clone(&candidate.key)));

@@ -18,6 +18,7 @@ pub(super) fn prospect(request: &Request) -> Option<Prospect> {
         Some('R') => Origin::Redirect,
         Some('P') => Origin::Sitemap,
         Some('M') => Origin::SitemapEntry,
+        Some('I') => Origin::Strategy,
         _ => link(LinkKind::Navigation),
     };
     Prospect::new(request.clone(), origin)

@@ -71,6 +71,13 @@ fn reason(url: &UrlReport) -> &str {
     url.reason.as_deref().unwrap_or("no reason was given")
 }
 
+/// Why it is not fetched when its turn has come.
+fn refusal(prospects: &Prospects<'_>) -> Option<String> {
+    let strategy = prospects.foreseen.refused.as_ref().map(|why| format!("the strategy refuses it ({why})"));
+    let robots = || prospects.robots.refusal().map(|line| format!("robots.txt disallows it ({line})"));
+    strategy.or_else(robots)
+}
+
 fn unknown(prospects: &Prospects<'_>) -> Event {
     if let Err(skipped) = &prospects.foreseen.verdict {
         let detail = skipped.detail.as_deref().map_or_else(String::new, |detail| format!(": {detail}"));
@@ -79,9 +86,9 @@ fn unknown(prospects: &Prospects<'_>) -> Event {
             skipped.reason
         ));
     }
-    if let Some(line) = prospects.robots.refusal() {
+    if let Some(why) = refusal(prospects) {
         return Event::new(format!(
-            "where it is found, it is admitted; when its turn comes, it is disregarded: robots.txt disallows it ({line})"
+            "where it is found, it is admitted; when its turn comes, it is disregarded: {why}"
         ));
     }
     match prospects.crawl.map(|crawl| &crawl.state) {
@@ -105,8 +112,8 @@ fn pending(prospects: &Prospects<'_>) -> Event {
     if queue.state == QueueState::Retired {
         return Event::new(format!("nothing while its queue is retired: {}", moment::dated(&queue.why)));
     }
-    let mut what = match prospects.robots.refusal() {
-        Some(line) => format!("it is disregarded: robots.txt disallows it ({line})"),
+    let mut what = match refusal(prospects) {
+        Some(why) => format!("it is disregarded: {why}"),
         None => "it is fetched".to_owned(),
     };
     let due = prospects.url.due.filter(|due| *due > now);

@@ -407,7 +407,7 @@ fn what_is_different_for_a_host_may_be_said_of_an_address() {
     assert_eq!(output.status.code(), Some(3), "{}", error(&output));
     assert_eq!(asked.lock().unwrap().len(), 5 + 1);
     let told = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(told.contains(" steer queue KEY queue_budget=N` lets a host go on"), "{told}");
+    assert!(told.contains("`trapline steer DIR --host HOST --set budget=N` lets a host go on"), "{told}");
     let store = format!("disk:{}", folder.path.join("store").display());
     let steered = Command::new(env!("CARGO_BIN_EXE_trapline"))
         .args(["frontier", "--store", &store, "steer", "queue", &address.to_string(), "queue_budget=8"])

@@ -126,6 +126,33 @@ fn a_list_is_explained_line_by_line_and_people_can_read_it() {
     assert!(rows[0]["identity"].is_null(), "a key is drawn when a crawl is made");
 }
 
+/// What the strategy makes of a URL is told with the rest: the class it gives, and what it leaves out.
+#[test]
+fn the_strategy_is_asked_too() {
+    let folder = Folder::new("explain-strategy");
+    let out = folder.path.join("none").display().to_string();
+    let settings = [
+        "--set",
+        "crawl.seeds=a.test",
+        "--set",
+        "strategy.name=score",
+        "--set",
+        "strategy.args=[\"rule=0.9 /news/\", \"floor=0.6\"]",
+    ];
+    let mut arguments = vec!["--json", "--out", &out];
+    arguments.extend(settings);
+    arguments.extend(["http://a.test/news/1", "http://a.test/other"]);
+    let told = rows(&explain(&arguments, ""));
+    assert_eq!(
+        (told[0]["class"].as_u64(), told[0]["policy"]["strategy"].as_str()),
+        (Some(25), Some("score"))
+    );
+    assert_eq!(
+        told[1]["next"]["what"],
+        "nothing: where it is found, the rule `strategy` drops it: its score is 0.50, and less than 0.6"
+    );
+}
+
 #[test]
 fn who_names_a_store_that_is_not_there_is_told() {
     let output = explain(&["--store", "disk:/nonexistent/x", "http://a.test/"], "");

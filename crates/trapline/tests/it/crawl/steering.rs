@@ -100,6 +100,8 @@ fn a_crawl_is_steered_while_it_runs_and_remembers_it() {
     // What cannot be is told before the next run fails by it.
     let refused = on(&folder, "steer", &["--strategy", "lifo"]);
     assert!(error(&refused).contains("needs the order `lifo`"), "{}", error(&refused));
+    let refused = on(&folder, "steer", &["--set", "strategy.name=lifo"]);
+    assert!(error(&refused).contains("needs the order `lifo`"), "{}", error(&refused));
     let refused = on(&folder, "steer", &["--set", "output.dir=elsewhere"]);
     assert!(error(&refused).contains("`output.dir` cannot be steered"), "{}", error(&refused));
 }
