@@ -6,12 +6,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
 use serde_json::Value;
 use trapline_archive::{RecordCounts, scan_warc};
 
-use crate::crawl::{Asked, Running, command, crawl, error, lines, paths, site, until};
+use crate::crawl::{Asked, Running, command, crawl, error, lines, paths, site, site_that, until};
 use crate::fetch::{ok, serve};
 use crate::folder::Folder;
 
@@ -137,8 +138,17 @@ fn an_archive_that_cannot_be_is_told_before_anything_begins() {
 fn nothing_is_done_before_its_record_is_synced_whenever_it_is_killed() {
     let folder = Folder::new("archive-killed");
     fs::create_dir_all(&folder.path).unwrap();
-    let (address, asked) = site(30, "");
     let (warc, gate) = (folder.path.join("warc"), folder.path.join("gate"));
+    // The server itself closes the gate, before it answers: a crawl cannot run past it, however slow this thread is.
+    let until_closed = Arc::new(AtomicI64::new(i64::MAX));
+    let address = site_that(30, "", {
+        let (gate, until_closed) = (gate.clone(), Arc::clone(&until_closed));
+        move |_: &str| {
+            if until_closed.fetch_sub(1, Ordering::SeqCst) == 1 {
+                fs::write(&gate, "").expect("the folder is there");
+            }
+        }
+    });
     let url = format!("warc:{}", warc.display());
     let flags = ["--delay", "2ms", "-q", "--archive", &url, "--set", "crawl.max_deliveries=0"];
     let open = || {
@@ -148,10 +158,8 @@ fn nothing_is_done_before_its_record_is_synced_whenever_it_is_killed() {
     for round in 0..5 {
         let mut crawl = command(address, &folder.path, &flags);
         crawl.env("TRAPLINE_PLANTED_WARC_SYNC", &gate).stdout(Stdio::null()).stderr(Stdio::null());
-        let before = asked.lock().unwrap().len();
+        until_closed.store(4, Ordering::SeqCst);
         let killed = Running(crawl.spawn().unwrap());
-        until("some pages", || asked.lock().unwrap().len() >= before + 4);
-        fs::write(&gate, "").unwrap();
         until("a record is written and not synced", || gate.with_extension("waiting").exists());
         // As `kill -9` does.
         drop(killed);

@@ -28,8 +28,20 @@ const HTML: &str = "Content-Type: text/html\r\n";
 pub(crate) fn site(pages: usize, robots: &'static str) -> (SocketAddr, Asked) {
     let asked = Asked::default();
     let log = Arc::clone(&asked);
-    let address = serve(move |path, _| {
+    let address = site_that(pages, robots, move |path| {
         log.lock().expect("nobody panics with it").push(path.to_owned());
+    });
+    (address, asked)
+}
+
+/// The same site, which does something of the test's own before it answers.
+pub(crate) fn site_that(
+    pages: usize,
+    robots: &'static str,
+    before: impl Fn(&str) + Send + Clone + 'static,
+) -> SocketAddr {
+    serve(move |path, _| {
+        before(path);
         if path == "/robots.txt" {
             return ok("Content-Type: text/plain\r\n", robots);
         }
@@ -47,8 +59,7 @@ pub(crate) fn site(pages: usize, robots: &'static str) -> (SocketAddr, Asked) {
             ),
             None => "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n".to_owned(),
         }
-    });
-    (address, asked)
+    })
 }
 
 pub(crate) fn command(address: SocketAddr, out: &Path, more: &[&str]) -> Command {

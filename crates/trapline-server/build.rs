@@ -1,0 +1,20 @@
+//! Turns the `.proto` files into Rust, without protoc.
+
+use std::env;
+use std::error::Error;
+use std::fs;
+use std::path::PathBuf;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    println!("cargo::rerun-if-changed=proto");
+    let files = ["trapline/v1/frontier.proto", "urlfrontier/urlfrontier.proto"];
+    let descriptors = protox::compile(files, ["proto"])?;
+    let out = PathBuf::from(env::var("OUT_DIR")?);
+    // For the reflection service.
+    fs::write(out.join("descriptors.bin"), prost::Message::encode_to_vec(&descriptors))?;
+    tonic_prost_build::configure()
+        // The readers of these files are people with other languages.
+        .disable_comments(["."])
+        .compile_fds(descriptors)?;
+    Ok(())
+}

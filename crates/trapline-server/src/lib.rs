@@ -1,0 +1,32 @@
+//! A frontier as a service for any language: gRPC of its own, the public URLFrontier API on the same port, HTTP for health
+//! and metrics; and [`GrpcStore`], the other end, a store behind the network.
+//!
+//! Here alone protobuf's messages of these services are known. Which stores exist, and what the command line says, is the
+//! binary's business.
+
+mod clock;
+
+pub use clock::Clock;
+
+/// What the `.proto` files say, as Rust.
+#[allow(
+    missing_docs,
+    unreachable_pub,
+    rust_2018_idioms,
+    clippy::all,
+    clippy::pedantic,
+    clippy::disallowed_types,
+    reason = "written by a program"
+)]
+pub mod proto {
+    /// Trapline's own services.
+    pub mod v1 {
+        tonic::include_proto!("trapline.v1");
+    }
+    /// The public URLFrontier API.
+    pub mod urlfrontier {
+        tonic::include_proto!("urlfrontier");
+    }
+    /// All of it, for the reflection service.
+    pub(crate) const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
+}
