@@ -5,8 +5,13 @@
 //! binary's business.
 
 mod clock;
+mod frontier_service;
+mod grpc_store;
+mod wire;
 
 pub use clock::Clock;
+pub use frontier_service::FrontierService;
+pub use grpc_store::{GrpcAddress, GrpcStore};
 
 /// What the `.proto` files say, as Rust.
 #[allow(

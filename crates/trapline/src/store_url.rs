@@ -1,7 +1,8 @@
-//! Stores by their URLs: `memory:`, `disk:PATH`, `postgres://…`, and those to come. Here alone it is known which stores exist.
+//! Stores by their URLs: `memory:`, `disk:PATH`, `postgres://…`, `grpc://…`, and those to come. Here alone it is known which stores exist.
 
 mod disk_stores;
 mod disk_url;
+mod grpc_url;
 mod postgres_url;
 
 use std::path::{Path, PathBuf};
@@ -14,12 +15,13 @@ use trapline_stores::{DiskReopen, DiskStore, SharedStore, without_password};
 use crate::moment;
 use disk_stores::DiskStores;
 use disk_url::DiskUrl;
+use grpc_url::GrpcUrl;
 
 /// The stores that can be named.
-const KINDS: &str = "`memory:`, `disk:PATH` or `postgres://USER@HOST/DATABASE`";
+const KINDS: &str = "`memory:`, `disk:PATH`, `postgres://USER@HOST/DATABASE` or `grpc://HOST:PORT`";
 
 /// What their URLs begin with.
-const SCHEMES: [&str; 4] = ["memory", "disk", "postgres", "postgresql"];
+const SCHEMES: [&str; 6] = ["memory", "disk", "postgres", "postgresql", "grpc", "grpcs"];
 
 /// What a URL names.
 #[derive(Debug, PartialEq, Eq)]
@@ -27,6 +29,7 @@ enum StoreUrl<'a> {
     Memory,
     Disk(DiskUrl<'a>),
     Postgres(&'a str),
+    Grpc(GrpcUrl<'a>),
 }
 
 /// Opens the store that a URL names, for this process alone.
@@ -40,6 +43,8 @@ pub(crate) fn open(url: &str) -> Result<Opened, String> {
         StoreUrl::Postgres(url) => {
             Ok(Opened { store: postgres_url::open(url)?, reopen: postgres_url::reopen(url) })
         }
+        // How its service keeps it, and when it begins anew, is not ours to say.
+        StoreUrl::Grpc(service) => Ok(Opened { store: service.open()?, reopen: None }),
     }
 }
 
@@ -60,6 +65,7 @@ fn share(url: &str) -> Result<Shared, String> {
         }
         // Its server is there for everybody.
         StoreUrl::Postgres(url) => Ok(Shared { store: postgres_url::open(url)?, is_owner: false }),
+        StoreUrl::Grpc(service) => Ok(Shared { store: service.open()?, is_owner: false }),
     }
 }
 
@@ -89,6 +95,9 @@ pub(crate) fn serve(url: &str) -> Result<Arc<DiskStore>, String> {
         StoreUrl::Postgres(url) => {
             Err(format!("`{}` need not be held for others: its server is there for everybody", shown(url)))
         }
+        StoreUrl::Grpc(_) => {
+            Err(format!("`{url}` need not be held for others: its service is there for everybody"))
+        }
     }
 }
 
@@ -101,7 +110,7 @@ pub(crate) fn is_memory(url: &str) -> bool {
 pub(crate) fn folder(url: &str) -> Result<&str, String> {
     match parse(url)? {
         StoreUrl::Disk(disk) => Ok(disk.path),
-        StoreUrl::Memory | StoreUrl::Postgres(_) => {
+        StoreUrl::Memory | StoreUrl::Postgres(_) | StoreUrl::Grpc(_) => {
             Err(format!("`{}` is in no folder; name one, such as disk:crawl", shown(url)))
         }
     }
@@ -126,6 +135,7 @@ pub(crate) fn place(url: &str) -> Result<String, String> {
         StoreUrl::Memory => Ok("memory:".to_owned()),
         StoreUrl::Disk(disk) => Ok(format!("disk:{}", full(Path::new(disk.path)).display())),
         StoreUrl::Postgres(url) => postgres_url::place(url),
+        StoreUrl::Grpc(service) => Ok(service.place()),
     }
 }
 
@@ -158,6 +168,9 @@ pub(crate) fn stores(url: &str) -> Result<Box<dyn Stores>, String> {
             "`{}`: there are no simulations on a server; write `memory:` or `disk:PATH`",
             shown(url)
         )),
+        StoreUrl::Grpc(_) => {
+            Err(format!("`{url}`: there are no simulations on a service; write `memory:` or `disk:PATH`"))
+        }
         StoreUrl::Disk(_) => Err(format!(
             "`{url}`: simulated stores choose for themselves how they are kept; leave out what follows the `?`"
         )),
@@ -179,7 +192,7 @@ pub(crate) fn shown(url: &str) -> String {
 pub(crate) fn database(url: &str) -> Result<&str, String> {
     match parse(url)? {
         StoreUrl::Postgres(url) => Ok(url),
-        StoreUrl::Memory | StoreUrl::Disk(_) => {
+        StoreUrl::Memory | StoreUrl::Disk(_) | StoreUrl::Grpc(_) => {
             Err(format!("`{url}` is in no database; name one, such as postgres://USER@HOST/DATABASE"))
         }
     }
@@ -199,7 +212,8 @@ fn parse(url: &str) -> Result<StoreUrl<'_>, String> {
             disk_url::parse(rest).map(StoreUrl::Disk).map_err(|problem| not_a_store(&problem))
         }
         ("postgres" | "postgresql", Some(_)) => postgres_url::parse(url).map(StoreUrl::Postgres),
-        ("redis" | "rediss" | "grpc", Some(_)) => {
+        ("grpc" | "grpcs", Some(_)) => grpc_url::parse(url).map(StoreUrl::Grpc),
+        ("redis" | "rediss", Some(_)) => {
             Err(format!("stores of the kind `{scheme}:` are not built yet: write {KINDS}"))
         }
         ("pg" | "psql" | "pgsql", Some(_)) => Err(not_a_store("did you mean `postgres:`?")),
@@ -255,17 +269,20 @@ mod tests {
             ("disk:", "`disk:` is not a store: write the folder behind it, such as `disk:crawl`"),
             (
                 "redis://u:hush@x",
-                "stores of the kind `redis:` are not built yet: write `memory:`, `disk:PATH` or \
-                 `postgres://USER@HOST/DATABASE`",
+                "stores of the kind `redis:` are not built yet: write `memory:`, `disk:PATH`, \
+                 `postgres://USER@HOST/DATABASE` or `grpc://HOST:PORT`",
             ),
-            ("", "`` is not a store: write `memory:`, `disk:PATH` or `postgres://USER@HOST/DATABASE`"),
+            (
+                "",
+                "`` is not a store: write `memory:`, `disk:PATH`, `postgres://USER@HOST/DATABASE` or `grpc://HOST:PORT`",
+            ),
             (
                 "disk",
-                "`disk` is not a store: write `memory:`, `disk:PATH` or `postgres://USER@HOST/DATABASE`",
+                "`disk` is not a store: write `memory:`, `disk:PATH`, `postgres://USER@HOST/DATABASE` or `grpc://HOST:PORT`",
             ),
             (
                 "http://x",
-                "`http://x` is not a store: write `memory:`, `disk:PATH` or `postgres://USER@HOST/DATABASE`",
+                "`http://x` is not a store: write `memory:`, `disk:PATH`, `postgres://USER@HOST/DATABASE` or `grpc://HOST:PORT`",
             ),
             ("dsk:x", "`dsk:x` is not a store: did you mean `disk:`?"),
             ("postgre://u:hush@h/d", "`postgre://u@h/d` is not a store: did you mean `postgres:`?"),
@@ -273,7 +290,7 @@ mod tests {
             ("pg://u:hush@h/d", "`pg://u@h/d` is not a store: did you mean `postgres:`?"),
             (
                 "u:hush@h/d",
-                "`u:…@h/d` is not a store: write `memory:`, `disk:PATH` or `postgres://USER@HOST/DATABASE`",
+                "`u:…@h/d` is not a store: write `memory:`, `disk:PATH`, `postgres://USER@HOST/DATABASE` or `grpc://HOST:PORT`",
             ),
         ] {
             assert_eq!(parse(url), Err(message.to_owned()));
