@@ -7,11 +7,13 @@
 mod clock;
 mod frontier_service;
 mod grpc_store;
+mod urlfrontier;
 mod wire;
 
 pub use clock::Clock;
 pub use frontier_service::FrontierService;
 pub use grpc_store::{GrpcAddress, GrpcStore};
+pub use urlfrontier::UrlFrontierService;
 
 /// What the `.proto` files say, as Rust.
 #[allow(

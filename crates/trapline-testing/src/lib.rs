@@ -6,6 +6,7 @@
 
 mod authority;
 mod documentation;
+mod grpc_clients;
 mod hostile;
 mod keeper;
 mod nginx;
@@ -21,6 +22,7 @@ mod wget;
 
 pub use authority::{Authority, Certificate};
 pub use documentation::documentation;
+pub use grpc_clients::grpc_python;
 pub use hostile::{HostileServer, Manner};
 pub use nginx::Nginx;
 pub use postgres::{PostgresBuilder, PostgresServer, Stop};

@@ -4,3 +4,4 @@ mod folder;
 mod frontier;
 mod grpc_store;
 mod service;
+mod urlfrontier;
