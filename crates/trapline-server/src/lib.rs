@@ -4,9 +4,29 @@
 //! Here alone protobuf's messages of these services are known. Which stores exist, and what the command line says, is the
 //! binary's business.
 
+mod census;
 mod clock;
+mod exposition;
+mod gate;
+mod http_port;
+mod limits;
+mod listen;
+mod metered_store;
+mod methods;
+mod metrics;
+mod phase;
+mod port;
+mod routes;
+mod server;
+mod tls;
+mod tokens;
 
 pub use clock::Clock;
+pub use limits::Limits;
+pub use listen::{Network, listen_address};
+pub use server::{Options, Server};
+pub use tls::TlsFiles;
+pub use tokens::{Access, Tokens};
 
 /// What the `.proto` files say, as Rust.
 #[allow(

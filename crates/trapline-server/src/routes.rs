@@ -1,0 +1,34 @@
+//! The services there are on the gRPC port.
+
+use std::sync::Arc;
+
+use tonic::service::Routes;
+use tonic_health::pb::health_server::HealthServer;
+use tonic_health::server::{HealthReporter, HealthService};
+use trapline_frontier::Store;
+
+use crate::clock::Clock;
+use crate::limits::Limits;
+use crate::proto::DESCRIPTORS;
+
+/// All of them. `health` is told elsewhere how the service is.
+pub(crate) fn routes(
+    _store: &Arc<dyn Store>,
+    _clock: &Clock,
+    health: &HealthReporter,
+    limits: &Limits,
+) -> Result<Routes, String> {
+    let health = HealthServer::new(HealthService::from_health_reporter(health.clone()))
+        .max_decoding_message_size(limits.message_bytes)
+        .max_encoding_message_size(limits.message_bytes);
+    let reflection = || {
+        tonic_reflection::server::Builder::configure()
+            .register_encoded_file_descriptor_set(DESCRIPTORS)
+            .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+    };
+    let cannot = |error: tonic_reflection::server::Error| format!("cannot describe the services: {error}");
+    Ok(Routes::new(health)
+        .add_service(reflection().build_v1().map_err(cannot)?)
+        // What clients asked for before there was a first version of it.
+        .add_service(reflection().build_v1alpha().map_err(cannot)?))
+}
