@@ -4,15 +4,35 @@
 //! Here alone protobuf's messages of these services are known. Which stores exist, and what the command line says, is the
 //! binary's business.
 
+mod census;
 mod clock;
+mod exposition;
 mod frontier_service;
+mod gate;
 mod grpc_store;
+mod http_port;
+mod limits;
+mod listen;
+mod metered_store;
+mod methods;
+mod metrics;
+mod phase;
+mod port;
+mod routes;
+mod server;
+mod tls;
+mod tokens;
 mod urlfrontier;
 mod wire;
 
 pub use clock::Clock;
 pub use frontier_service::FrontierService;
 pub use grpc_store::{GrpcAddress, GrpcStore};
+pub use limits::Limits;
+pub use listen::{Network, listen_address};
+pub use server::{Options, Server};
+pub use tls::TlsFiles;
+pub use tokens::{Access, Tokens};
 pub use urlfrontier::UrlFrontierService;
 
 /// What the `.proto` files say, as Rust.

@@ -19,6 +19,7 @@ mod output;
 mod panel;
 mod report_command;
 mod robots_command;
+mod serve_command;
 mod sim_command;
 mod sitemap_command;
 mod size;
@@ -61,6 +62,7 @@ enum Command {
     Reload(control_command::ControlArgs),
     /// Let a paused crawl go on
     Resume(control_command::ControlArgs),
+    Serve(Box<serve_command::ServeArgs>),
     Sim(sim_command::SimArgs),
     Sitemap(sitemap_command::SitemapArgs),
     /// Show how a crawl stands, whether it runs or not
@@ -87,6 +89,7 @@ fn main() -> ExitCode {
         Command::Pause(args) => control_command::run(&args, &Order::Pause),
         Command::Reload(args) => control_command::run(&args, &Order::Reload),
         Command::Resume(args) => control_command::run(&args, &Order::Resume),
+        Command::Serve(args) => serve_command::run(&args),
         Command::Sim(args) => sim_command::run(&args),
         Command::Sitemap(args) => sitemap_command::run(&args),
         Command::Status(args) => control_command::status(&args),

@@ -18,7 +18,7 @@ pub(crate) struct Address<'a> {
 }
 
 /// The store that is meant where none is named.
-pub(super) const DEFAULT_STORE: &str = "disk:trapline-data";
+pub(crate) const DEFAULT_STORE: &str = "disk:trapline-data";
 
 /// So many crawls are named where one is not there.
 const NAMED_MAX: usize = 10;
