@@ -140,7 +140,8 @@ fn options(args: &ServeArgs) -> Result<Options, String> {
         tokens = tokens.and(Tokens::parse(TOKENS_VARIABLE, text)?);
     }
     let tls = args.tls_cert.clone().zip(args.tls_key.clone());
-    let message_bytes = usize::try_from(args.max_message).map_err(|error| format!("--max-message: {error}"))?;
+    let message_bytes =
+        usize::try_from(args.max_message).map_err(|error| format!("--max-message: {error}"))?;
     Ok(Options {
         grpc: args.grpc_listen,
         http: args.http_listen,

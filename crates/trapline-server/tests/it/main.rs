@@ -1,0 +1,3 @@
+//! The service over real sockets.
+
+mod serving;
