@@ -4,4 +4,5 @@ mod folder;
 mod frontier;
 mod grpc_store;
 mod service;
+mod serving;
 mod urlfrontier;

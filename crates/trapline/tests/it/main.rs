@@ -18,6 +18,7 @@ mod report;
 mod robots;
 #[cfg(feature = "postgres")]
 mod servers;
+mod serve;
 mod sharing;
 mod sim;
 mod sitemap;
