@@ -222,10 +222,15 @@ impl Activity {
         Arc::new(Self { opened: Instant::now(), calls: AtomicUsize::new(0), ended: Mutex::new(None) })
     }
 
+    /// Whether a call is under way.
+    pub(crate) fn has_calls(&self) -> bool {
+        self.calls.load(Ordering::Acquire) > 0
+    }
+
     /// Waits until there was nothing for too long: `first` before the first call, `later` after one.
     pub(crate) async fn idle(&self, first: Duration, later: Duration) {
         loop {
-            if self.calls.load(Ordering::Acquire) > 0 {
+            if self.has_calls() {
                 tokio::time::sleep(later).await;
                 continue;
             }

@@ -143,7 +143,10 @@ impl Port {
         let patience = tokio::select! {
             _ = connection.as_mut() => return,
             () = activity.idle(limits.handshake, limits.idle) => Duration::ZERO,
-            () = self.phase.clone().reached(Phase::Draining) => limits.grace,
+            () = self.phase.clone().reached(Phase::Draining) => {
+                // Who has no call under way is not waited for.
+                if activity.has_calls() { limits.grace } else { Duration::ZERO }
+            }
         };
         connection.as_mut().graceful_shutdown();
         let _ = timeout(patience + LAST_WORDS, connection).await;

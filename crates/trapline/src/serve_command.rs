@@ -89,6 +89,8 @@ fn serve(args: &ServeArgs) -> Result<Ended, String> {
     log::init(&loaded.config.log)?;
     let options = options(args)?;
     let store = store_url::share_and_follow(&args.store)?;
+    // From here on time only goes forward, whatever becomes of the machine's clock.
+    moment::follow(moment::now());
     // Only now: while the store is being opened, a signal may end the process as usual.
     let mut signals = Signals::new([SIGINT, SIGTERM])
         .map_err(|error| format!("cannot listen to signals: {error}; try again"))?;

@@ -277,7 +277,7 @@ async fn metrics_tell_of_the_store_and_do_not_grow_with_hosts() {
         .map(|request| frontier.prepare(request).unwrap())
         .collect();
     frontier.admit_candidates(now(), &urls).await.unwrap();
-    healthy(channel).await.unwrap();
+    healthy(channel.clone()).await.unwrap();
     // A census is kept for a second.
     let after = loop {
         let after = running.get("/metrics", "").await;
@@ -298,6 +298,7 @@ async fn metrics_tell_of_the_store_and_do_not_grow_with_hosts() {
     // What the store tells only once there is a crawl: its memory.
     let extra = after.lines().count() - before.lines().count();
     assert!(extra <= 8, "{extra} lines more");
+    drop(channel);
 }
 
 #[tokio::test]
@@ -334,10 +335,11 @@ async fn a_flood_of_connections_harms_nobody_who_is_connected() {
     // Three had room; the last of all had not.
     let mut last = flood.pop().unwrap();
     let _ = last.read(&mut [0; 100]).await;
-    assert_eq!(healthy(channel).await.unwrap(), 1);
+    assert_eq!(healthy(channel.clone()).await.unwrap(), 1);
     let metrics = running.get("/metrics", "").await;
     assert!(metrics.contains("turned_away_total{port=\"grpc\",reason=\"full\"} 97\n"), "{metrics}");
     assert!(metrics.contains("trapline_connections{port=\"grpc\"} 4\n"), "{metrics}");
+    drop((channel, flood));
 }
 
 #[tokio::test]

@@ -16,9 +16,9 @@ mod operate;
 mod policies;
 mod report;
 mod robots;
+mod serve;
 #[cfg(feature = "postgres")]
 mod servers;
-mod serve;
 mod sharing;
 mod sim;
 mod sitemap;
