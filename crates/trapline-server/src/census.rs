@@ -46,7 +46,7 @@ impl Census {
         .await
     }
 
-    fn add(&mut self, stats: Stats) {
+    fn add(&mut self, stats: &Stats) {
         self.crawls += 1;
         let sum = &mut self.sum;
         sum.queues.iter_mut().zip(stats.queues).for_each(|(sum, count)| *sum += count);

@@ -153,7 +153,7 @@ impl FrontierService {
                     ear.wait(next.map_or(left, |next| next.min(left))).await;
                 }
                 None => {
-                    tokio::time::sleep(next.map_or(LOOK_AGAIN, |next| next.min(LOOK_AGAIN)).min(left)).await
+                    tokio::time::sleep(next.map_or(LOOK_AGAIN, |next| next.min(LOOK_AGAIN)).min(left)).await;
                 }
             }
         }

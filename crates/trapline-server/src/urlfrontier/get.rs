@@ -61,7 +61,7 @@ impl UrlFrontierService {
             match self.hand_out(&crawl, &want, now, &mut room).await {
                 Ok(leases) => out.extend(leases.into_iter().map(info)),
                 Err(error) if error.kind() == ErrorKind::NotFound => {
-                    self.crawls.drop_from_memory(&crawl.name)
+                    self.crawls.drop_from_memory(&crawl.name);
                 }
                 Err(error) => return Err(error),
             }

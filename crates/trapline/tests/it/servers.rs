@@ -5,6 +5,7 @@ mod away;
 mod copying;
 mod knowing;
 mod real_web;
+mod serving;
 mod sizing;
 
 use std::io::Write;
