@@ -30,7 +30,7 @@ impl Census {
                 let Rows::Crawls(crawls) = page.rows else { break };
                 for crawl in &crawls {
                     match store.stats(&crawl.name, now).await {
-                        Ok(stats) => census.add(stats),
+                        Ok(stats) => census.add(&stats),
                         // Dropped since.
                         Err(error) if error.kind() == ErrorKind::NotFound => {}
                         Err(error) => return Err(error),
