@@ -1,4 +1,5 @@
 //! The frame of the service: who is let in, how much they may take, what is told of it, and how it ends.
+#![allow(clippy::unwrap_used, reason = "helpers are parts of the tests")]
 
 use std::fs;
 use std::net::SocketAddr;
