@@ -178,7 +178,7 @@ def before():
 def after():
     same(frontier.GetActive(pb.Local()).state, False, "the pause is remembered")
     frontier.SetActive(pb.Active(state=True))
-    same(stats("s.example", "stay"), (3, 1, 0, 2), "leases are remembered")
+    same(stats("s.example", "stay"), (3, 1, 0, 1), "leases are remembered")
     put(discovered("http://later.example/", crawl="stay"))
     same(get("stay"), [], "delays and blocks are remembered")
     frontier.BlockQueueUntil(pb.BlockQueueParams(key="blocked.example", crawlID="stay", time=0))
