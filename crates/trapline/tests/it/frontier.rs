@@ -81,7 +81,7 @@ fn trouble_is_named_and_ends_with_2() {
     check(
         b"",
         &["--store", "redis:x"],
-        "stores of the kind `redis:` are not built yet: write `memory:`, `disk:PATH` or `postgres://USER@HOST/DATABASE`",
+        "stores of the kind `redis:` are not built yet: write `memory:`, `disk:PATH`, `postgres://USER@HOST/DATABASE` or `grpc://HOST:PORT`",
     );
 }
 
