@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=proto");
-    let files = ["trapline/v1/frontier.proto", "urlfrontier/urlfrontier.proto"];
+    let files = ["trapline/v1/frontier.proto", "trapline/v1/crawler.proto", "urlfrontier/urlfrontier.proto"];
     let descriptors = protox::compile(files, ["proto"])?;
     let out = PathBuf::from(env::var("OUT_DIR")?);
     // For the reflection service.

@@ -38,6 +38,10 @@ pub struct PageLine {
     pub truncated: Option<&'static str>,
     /// The page is as it was.
     pub not_modified: bool,
+    /// There was a page at this URL before.
+    pub visited_before: bool,
+    /// It is another one now. Never without one before, nor without one now.
+    pub changed: bool,
     /// Where it redirects to.
     pub redirect: Option<String>,
     /// Under which of its URLs it is to be known, if a solver was chosen.

@@ -174,6 +174,11 @@ impl Dialer {
         self.dns.addresses(host, port).await
     }
 
+    /// Of how many names it is remembered where they lead, about.
+    pub fn names_remembered(&self) -> u64 {
+        self.dns.remembered()
+    }
+
     /// The guard that judges what this dialer dials.
     pub fn guard(&self) -> &Guard {
         &self.door.guard

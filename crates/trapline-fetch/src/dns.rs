@@ -134,6 +134,11 @@ impl Dns {
         Self { options, resolver, memory, turns }
     }
 
+    /// Of how many names it is remembered where they lead, about.
+    pub(crate) fn remembered(&self) -> u64 {
+        self.memory.len()
+    }
+
     /// Where a host name and port lead, in the order in which the addresses should be tried.
     pub(crate) async fn addresses(&self, host: &str, port: u16) -> Result<Vec<SocketAddr>, DialError> {
         if let Some(address) = self.options.overrides.iter().find_map(|entry| entry.answer(host, port)) {

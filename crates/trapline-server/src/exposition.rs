@@ -22,10 +22,11 @@ impl Exposition {
         let _ = writeln!(self.text, "{} {value}", self.family);
     }
 
-    /// A sample with labels, whose values come from fixed lists: they are not escaped.
+    /// A sample with labels, if any, whose values come from fixed lists: they are not escaped.
     pub(crate) fn sample(&mut self, suffix: &str, labels: &[(&str, &str)], value: impl Display) {
         let labels: Vec<_> = labels.iter().map(|(name, value)| format!("{name}=\"{value}\"")).collect();
-        let _ = writeln!(self.text, "{}{suffix}{{{}}} {value}", self.family, labels.join(","));
+        let labels = if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
+        let _ = writeln!(self.text, "{}{suffix}{labels} {value}", self.family);
     }
 
     pub(crate) fn finish(self) -> String {

@@ -13,6 +13,7 @@ use trapline_frontier::Store;
 
 use crate::census::{self, Census};
 use crate::clock::Clock;
+use crate::crawler::Crawler;
 use crate::exposition::Exposition;
 use crate::gate::told;
 use crate::metrics::Metrics;
@@ -28,6 +29,7 @@ pub(crate) struct HttpPort {
     pub(crate) clock: Clock,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) phase: PhaseWatch,
+    pub(crate) crawler: Option<Arc<Crawler>>,
     /// The last census, and when it was taken; None for a store that was away then. One is taken at a time.
     pub(crate) census: Mutex<Option<(Instant, Option<Census>)>>,
 }
@@ -81,6 +83,9 @@ async fn metrics(State(port): State<Arc<HttpPort>>) -> Response<Body> {
         }
     }
     port.metrics.write(&mut out);
+    if let Some(crawler) = &port.crawler {
+        crawler.write_metrics(&mut out);
+    }
     let mut response = Response::new(Body::from(out.finish()));
     let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
     response.headers_mut().insert(CONTENT_TYPE, kind);

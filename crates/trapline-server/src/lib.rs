@@ -6,10 +6,15 @@
 
 mod census;
 mod clock;
+mod crawl_metrics;
+mod crawl_results;
+mod crawler;
+mod crawler_service;
 mod exposition;
 mod frontier_service;
 mod gate;
 mod grpc_store;
+mod histogram;
 mod http_port;
 mod limits;
 mod listen;
@@ -26,6 +31,7 @@ mod urlfrontier;
 mod wire;
 
 pub use clock::Clock;
+pub use crawler::{Crawler, CrawlerProgram, RunningCrawl};
 pub use frontier_service::FrontierService;
 pub use grpc_store::{GrpcAddress, GrpcStore};
 pub use limits::Limits;

@@ -20,7 +20,7 @@ const fn writes(path: &'static str) -> Method {
 }
 
 /// Every method there is. What is not here needs full access, and is counted as `other`.
-pub(crate) const METHODS: [Method; 33] = [
+pub(crate) const METHODS: [Method; 39] = [
     writes("/trapline.v1.Frontier/Admit"),
     writes("/trapline.v1.Frontier/AdmitStream"),
     writes("/trapline.v1.Frontier/Claim"),
@@ -31,6 +31,12 @@ pub(crate) const METHODS: [Method; 33] = [
     reads("/trapline.v1.Frontier/Stats"),
     writes("/trapline.v1.Frontier/Flush"),
     reads("/trapline.v1.Frontier/Now"),
+    writes("/trapline.v1.Crawler/SubmitUrls"),
+    reads("/trapline.v1.Crawler/StreamResults"),
+    reads("/trapline.v1.Crawler/GetStatus"),
+    writes("/trapline.v1.Crawler/SetCrawlerState"),
+    writes("/trapline.v1.Crawler/UpsertDomainPolicy"),
+    writes("/trapline.v1.Crawler/ForceRecrawl"),
     reads("/urlfrontier.URLFrontier/ListNodes"),
     reads("/urlfrontier.URLFrontier/ListCrawls"),
     writes("/urlfrontier.URLFrontier/DeleteCrawl"),

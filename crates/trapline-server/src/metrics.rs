@@ -1,7 +1,7 @@
 //! What the service counts: verbs, calls and connections. Labels come from fixed lists, never from what callers send, so that there
 //! are as many lines after ten thousand hosts as after one.
 //!
-//! What the store itself can tell is in `census.rs`. The metrics of a crawl go here too once a service crawls.
+//! What the store itself can tell is in `census.rs`, what a crawl does in `crawl_metrics.rs`.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -10,25 +10,8 @@ use tonic::Code;
 use trapline_frontier::{Admission, Answer, ErrorKind};
 
 use crate::exposition::Exposition;
+use crate::histogram::{Histogram, SECONDS};
 use crate::methods::METHODS;
-
-/// The bounds of the histograms' buckets, as they are written and in microseconds.
-const BUCKETS: [(&str, u64); 14] = [
-    ("0.0001", 100),
-    ("0.00025", 250),
-    ("0.0005", 500),
-    ("0.001", 1_000),
-    ("0.0025", 2_500),
-    ("0.005", 5_000),
-    ("0.01", 10_000),
-    ("0.025", 25_000),
-    ("0.05", 50_000),
-    ("0.1", 100_000),
-    ("0.25", 250_000),
-    ("1", 1_000_000),
-    ("2.5", 2_500_000),
-    ("10", 10_000_000),
-];
 
 /// What a store is asked to do.
 #[derive(Clone, Copy)]
@@ -99,33 +82,6 @@ pub(crate) enum Turned {
 const TURNED: [&str; 4] = ["full", "stranger", "plaintext", "handshake"];
 
 #[derive(Default)]
-struct Histogram {
-    /// One more than there are bounds: what is beyond the last.
-    buckets: [AtomicU64; BUCKETS.len() + 1],
-    micros: AtomicU64,
-}
-
-impl Histogram {
-    fn add(&self, took: Duration) {
-        let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
-        let place = BUCKETS.iter().position(|(_, bound)| micros <= *bound).unwrap_or(BUCKETS.len());
-        self.buckets[place].fetch_add(1, Relaxed);
-        self.micros.fetch_add(micros, Relaxed);
-    }
-
-    fn write(&self, out: &mut Exposition, label: (&str, &str)) {
-        let mut so_far = 0;
-        for (bucket, bound) in self.buckets.iter().zip(BUCKETS.iter().map(|(text, _)| *text).chain(["+Inf"]))
-        {
-            so_far += bucket.load(Relaxed);
-            out.sample("_bucket", &[label, ("le", bound)], so_far);
-        }
-        out.sample("_sum", &[label], self.micros.load(Relaxed) as f64 / 1e6);
-        out.sample("_count", &[label], so_far);
-    }
-}
-
-#[derive(Default)]
 struct PortCounts {
     open: AtomicI64,
     accepted: AtomicU64,
@@ -136,13 +92,21 @@ struct PortCounts {
 #[derive(Default)]
 pub(crate) struct Metrics {
     results: [[AtomicU64; RESULTS.len()]; VERBS.len()],
-    seconds: [Histogram; VERBS.len()],
+    seconds: VerbSeconds,
     admissions: [AtomicU64; ADMISSIONS.len()],
     settlements: [AtomicU64; ANSWERS.len()],
     leases: AtomicU64,
     /// One more than there are methods: those that there are not.
     calls: Calls,
     ports: [PortCounts; PORTS.len()],
+}
+
+struct VerbSeconds([Histogram; VERBS.len()]);
+
+impl Default for VerbSeconds {
+    fn default() -> Self {
+        Self(std::array::from_fn(|_| Histogram::new(SECONDS, 1e6)))
+    }
 }
 
 struct Calls(Vec<[AtomicU64; CODES.len()]>);
@@ -166,7 +130,7 @@ impl Metrics {
             Some(ErrorKind::Corrupt) => 6,
         };
         self.results[verb as usize][result].fetch_add(1, Relaxed);
-        self.seconds[verb as usize].add(took);
+        self.seconds.0[verb as usize].add(u64::try_from(took.as_micros()).unwrap_or(u64::MAX));
     }
 
     pub(crate) fn admissions<'a>(&self, answers: impl IntoIterator<Item = &'a Admission>) {
@@ -216,8 +180,8 @@ impl Metrics {
             }
         }
         out.family("trapline_store_seconds", "histogram", "How long the store's verbs took.");
-        for (verb, seconds) in VERBS.iter().zip(&self.seconds) {
-            seconds.write(out, ("verb", verb));
+        for (verb, seconds) in VERBS.iter().zip(&self.seconds.0) {
+            seconds.write(out, &[("verb", verb)]);
         }
         out.family("trapline_admissions_total", "counter", "URLs that were offered, by what became of them.");
         for (answer, count) in ADMISSIONS.iter().zip(&self.admissions) {

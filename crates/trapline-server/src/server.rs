@@ -12,6 +12,8 @@ use tonic_health::server::HealthReporter;
 use trapline_frontier::{Store, StoreError};
 
 use crate::clock::Clock;
+use crate::crawler::Crawler;
+use crate::crawler_service::CrawlerService;
 use crate::gate::Gate;
 use crate::http_port::HttpPort;
 use crate::limits::Limits;
@@ -25,7 +27,7 @@ use crate::tls::{self, TlsFiles};
 use crate::tokens::Tokens;
 
 /// What can be chosen.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Options {
     /// Where gRPC is spoken. Defaults to 127.0.0.1:7071.
     pub grpc: SocketAddr,
@@ -39,6 +41,8 @@ pub struct Options {
     pub allow_plaintext: Vec<Network>,
     /// How much callers may take.
     pub limits: Limits,
+    /// Who crawls in this process. Defaults to nobody.
+    pub crawler: Option<Arc<Crawler>>,
 }
 
 impl Default for Options {
@@ -50,6 +54,7 @@ impl Default for Options {
             tls: None,
             allow_plaintext: Vec::new(),
             limits: Limits::default(),
+            crawler: None,
         }
     }
 }
@@ -61,6 +66,7 @@ pub struct Server {
     phase: watch::Sender<Phase>,
     health: HealthReporter,
     store: Arc<dyn Store>,
+    metered: Arc<dyn Store>,
     warnings: Vec<String>,
     limits: Limits,
 }
@@ -92,13 +98,15 @@ impl Server {
         let grpc = listen("--grpc-listen", options.grpc).await?;
         let http = listen("--http-listen", options.http).await?;
         let node = grpc.local_addr().map_or_else(|_| String::new(), |address| address.to_string());
+        let crawler = CrawlerService { crawler: options.crawler.clone(), clock: clock.clone() };
         let grpc_router =
-            routes(&metered, &clock, &node, &health, &options.limits)?.prepare().into_axum_router();
+            routes(&metered, &clock, &node, &health, &options.limits, crawler)?.prepare().into_axum_router();
         let http_router = HttpPort {
             store: Arc::clone(&store),
             clock,
             metrics: Arc::clone(&metrics),
             phase: watch.clone(),
+            crawler: options.crawler.clone(),
             census: Mutex::new(None),
         }
         .router();
@@ -118,6 +126,7 @@ impl Server {
             phase,
             health,
             store,
+            metered,
             warnings: warnings(&options),
             limits: options.limits,
         })
@@ -131,6 +140,11 @@ impl Server {
     /// Where health and metrics are.
     pub fn http_address(&self) -> SocketAddr {
         self.http.1.gate.listening
+    }
+
+    /// The store, counted: for who uses it beside those who call.
+    pub fn store(&self) -> Arc<dyn Store> {
+        Arc::clone(&self.metered)
     }
 
     /// What whoever runs it should be told loudly.

@@ -19,11 +19,13 @@ mod reloading;
 mod report;
 mod resume;
 mod run;
+mod running;
 mod s3_client;
 #[cfg(test)]
 mod scenarios;
 mod seed_source;
 mod seeds;
+mod served;
 mod standing;
 mod steered;
 mod terms_told;
@@ -47,7 +49,8 @@ pub(crate) use files::noted_pages;
 pub(crate) use folder::{has_store, store_url};
 pub(crate) use held::Held;
 pub(crate) use plan::{canonical, check_order, crawl_options, frontier};
-pub(crate) use run::{OUTPUT, robots};
+pub(crate) use running::{OUTPUT, robots};
+pub(crate) use served::ServedCrawl;
 pub(crate) use steered::Steered;
 pub(crate) use traces::endpoint_url;
 

@@ -61,6 +61,9 @@ fn line(disposition: &Disposition) -> Option<PageLine> {
     let response = Arc::clone(visit.response.as_ref()?);
     let request = &visit.lease.request;
     let page = visit.page.as_ref();
+    let before = visit.lease.page.as_deref();
+    let digest = page.map(|page| page.digest);
+    let digest_before = before.and_then(|before| before.visit.digest.as_deref());
     Some(PageLine {
         url: without_fragment(&request.url).into(),
         at: visit.started,
@@ -76,6 +79,8 @@ fn line(disposition: &Disposition) -> Option<PageLine> {
         protocol: response.protocol,
         truncated: response.truncated,
         not_modified: response.not_modified,
+        visited_before: before.is_some(),
+        changed: matches!((digest, digest_before), (Some(now), Some(before)) if now[..] != *before),
         redirect: match &response.redirect {
             Some(RedirectTo::Url(url)) => Some(without_fragment(url.as_str()).to_owned()),
             _ => None,
@@ -83,7 +88,7 @@ fn line(disposition: &Disposition) -> Option<PageLine> {
         canonical: None,
         mime: page.map(|page| page.mime.clone()),
         charset: page.map(|page| page.charset.name),
-        digest: page.map(|page| page.digest),
+        digest,
         simhash: page.and_then(|page| page.simhash).map(|hash| hash.0),
         title: page.and_then(|page| page.title.clone()),
         links_found: page.map_or(0, |page| page.links.len())

@@ -68,6 +68,11 @@ impl<A: Clone + Send + Sync + 'static> Memory<A> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// How many answers are remembered, about.
+    pub(super) fn len(&self) -> u64 {
+        self.answers.entry_count()
+    }
+
     /// How many answers are remembered and how many questions are open.
     #[cfg(test)]
     fn sizes(&self) -> (u64, usize) {

@@ -1,4 +1,5 @@
-//! The results of a crawl, and those who hear of each visit once it was settled: its chronicle, the crawl log, the traces.
+//! The results of a crawl, and those who hear of each visit once it was settled: its chronicle, the crawl log, the
+//! traces, the service.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,6 +9,7 @@ use async_trait::async_trait;
 use trapline_core::Timestamp;
 use trapline_crawl::ports::{Output, OutputError, Results, SettledVisit};
 use trapline_frontier::{CrawlChange, Frontier, NoteWrite, Stats, UrlState};
+use trapline_server::Crawler;
 
 use super::control::write_whole;
 use super::crawl_log::CrawlLog;
@@ -22,6 +24,7 @@ pub(super) struct Observed {
     pub(super) chronicle: SharedChronicle,
     pub(super) log: Option<CrawlLog>,
     pub(super) traces: Option<Traces>,
+    pub(super) service: Option<Arc<Crawler>>,
 }
 
 #[async_trait]
@@ -37,6 +40,9 @@ impl Output for Observed {
         }
         if let Some(traces) = &self.traces {
             traces.offer(now, visits);
+        }
+        if let Some(service) = &self.service {
+            service.settled(visits);
         }
     }
 }

@@ -9,7 +9,7 @@ use trapline_frontier::{Frontier, StoreError};
 use super::refusals::ToldFetcher;
 use super::steered::Steered;
 use super::terms_told::TermsTold;
-use super::{archives, plan, resume, run};
+use super::{archives, plan, resume, running};
 use crate::config::{FileConfig, Flags};
 use crate::ended::complain;
 use crate::moment;
@@ -39,6 +39,8 @@ pub(super) struct Reloading {
     pub(super) began: FileConfig,
     /// What it goes by now.
     pub(super) present: Mutex<FileConfig>,
+    /// What fetches now.
+    pub(super) fetcher: Mutex<Fetcher>,
     /// One change at a time.
     pub(super) turn: tokio::sync::Mutex<()>,
 }
@@ -84,6 +86,7 @@ impl Reloading {
         let config = config.map_err(|error| error.to_string())??;
         let before = self.look(FileConfig::clone);
         let mut reload = Reload::options(plan::crawl_options(&config)?);
+        let mut other = None;
         if fetches_otherwise(&before, &config) {
             let mut options =
                 config.fetch_options().map_err(|(option, message)| format!("{option}: {message}"))?;
@@ -93,8 +96,9 @@ impl Reloading {
             // Archives stay those that the crawl began with.
             archives::keep_raw(&self.began, &mut options);
             let fetcher = Fetcher::new(options).map_err(|error| error.to_string())?;
-            reload.robots = Some(Some(run::robots(&self.frontier, &fetcher, &config)));
-            reload.fetch = Some(Arc::new(ToldFetcher(fetcher)));
+            reload.robots = Some(Some(running::robots(&self.frontier, &fetcher, &config)));
+            reload.fetch = Some(Arc::new(ToldFetcher(fetcher.clone())));
+            other = Some(fetcher);
         }
         for warning in &config.warnings() {
             complain(&format!("trapline crawl: {warning}"));
@@ -104,6 +108,9 @@ impl Reloading {
             .await
             .unwrap_or_else(|| Err("the crawl has ended meanwhile".to_owned()))?;
         *self.present.lock().unwrap_or_else(PoisonError::into_inner) = config.clone();
+        if let Some(fetcher) = other {
+            *self.fetcher.lock().unwrap_or_else(PoisonError::into_inner) = fetcher;
+        }
         // From here on the crawl goes by it, whatever else cannot be done.
         let half = |error: StoreError| {
             format!("the crawl goes by it, but queues and the store may not know: {error}")
