@@ -80,7 +80,8 @@ fn line(disposition: &Disposition) -> Option<PageLine> {
         truncated: response.truncated,
         not_modified: response.not_modified,
         visited_before: before.is_some(),
-        changed: matches!((digest, digest_before), (Some(now), Some(before)) if now[..] != *before),
+        // What is remembered is the beginning of it.
+        changed: matches!((digest, digest_before), (Some(now), Some(before)) if !now.starts_with(before)),
         redirect: match &response.redirect {
             Some(RedirectTo::Url(url)) => Some(without_fragment(url.as_str()).to_owned()),
             _ => None,

@@ -1,5 +1,6 @@
 //! The service from outside: over real sockets, with real stores behind it.
 
+mod crawler;
 mod folder;
 mod frontier;
 mod grpc_store;

@@ -17,6 +17,7 @@ mod policies;
 mod report;
 mod robots;
 mod serve;
+mod serve_crawl;
 #[cfg(feature = "postgres")]
 mod servers;
 mod sharing;
