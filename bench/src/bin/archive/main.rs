@@ -117,7 +117,10 @@ fn gzip(pages: &[Page], level: u32, folder: &Path, watch: &mut Stopwatch) -> Res
         }
         gzip.finish()?.sync_all()
     });
-    written.and_then(|()| std::fs::metadata(&path)).map(|about| about.len()).map_err(|error| error.to_string())
+    written
+        .and_then(|()| std::fs::metadata(&path))
+        .map(|about| about.len())
+        .map_err(|error| error.to_string())
 }
 
 /// A member for each page, made by the same crate anew.
@@ -134,7 +137,10 @@ fn gzip_members(pages: &[Page], level: u32, folder: &Path, watch: &mut Stopwatch
         }
         file.sync_all()
     });
-    written.and_then(|()| std::fs::metadata(&path)).map(|about| about.len()).map_err(|error| error.to_string())
+    written
+        .and_then(|()| std::fs::metadata(&path))
+        .map(|about| about.len())
+        .map_err(|error| error.to_string())
 }
 
 /// As a crawl does it: digests, three records a page, an index, and nobody goes on before the sync. Nothing is left out as known.
@@ -199,7 +205,8 @@ fn visit(page: &Page) -> Option<Visit> {
     };
     let headers = vec![("content-type".to_owned(), Bytes::from_static(b"text/html"))];
     let body = page.body.clone();
-    visit.response = Some(Arc::new(Response { status: Some(200), headers, body, raw: Some(raw), ..Response::default() }));
+    visit.response =
+        Some(Arc::new(Response { status: Some(200), headers, body, raw: Some(raw), ..Response::default() }));
     Some(visit)
 }
 
@@ -224,7 +231,10 @@ fn measure_one(pages: &[Page], measure: Measure, level: u32) -> Result<Sample, S
 
 fn compare(folder: &str, repetitions: usize) -> Result<(), String> {
     println!("best of {repetitions}, in turns, one process each; mimalloc; CPU time of all threads\n");
-    println!("{:>5} {:14} {:>7} {:>10} {:>8} {:>9} {:>7}", "level", "", "pages", "us a page", "MB/s", "written", "x gzip");
+    println!(
+        "{:>5} {:14} {:>7} {:>10} {:>8} {:>9} {:>7}",
+        "level", "", "pages", "us a page", "MB/s", "written", "x gzip"
+    );
     let mut worst: f64 = 0.0;
     for level in LEVELS {
         let mut best: [Option<Sample>; SUBJECTS.len()] = Default::default();
@@ -254,7 +264,9 @@ fn compare(folder: &str, repetitions: usize) -> Result<(), String> {
         }
     }
     let reached = if worst <= TARGET { "reached" } else { "NOT reached" };
-    println!("\nwarc at level 6, as it is by default: {worst:.2} times gzip; the target of {TARGET} is {reached}");
+    println!(
+        "\nwarc at level 6, as it is by default: {worst:.2} times gzip; the target of {TARGET} is {reached}"
+    );
     Ok(())
 }
 

@@ -107,7 +107,11 @@ fn usage() -> ExitCode {
 }
 
 fn say(what: &str, count: usize, took: Duration) {
-    println!("  {what:28} {:>9.0}/s  ({count} in {:.1} s)", count as f64 / took.as_secs_f64(), took.as_secs_f64());
+    println!(
+        "  {what:28} {:>9.0}/s  ({count} in {:.1} s)",
+        count as f64 / took.as_secs_f64(),
+        took.as_secs_f64()
+    );
 }
 
 /// A handle of its own on a crawl.
@@ -120,7 +124,8 @@ fn open(url: &str, crawl: &str) -> Frontier {
 /// One URL for each of so many queues.
 fn fill(crawl: &Frontier, queues: usize) {
     for from in (0..queues).step_by(5000) {
-        let batch = (from..queues.min(from + 5000)).map(|number| Request::get(url(number as u64, number as u64)));
+        let batch =
+            (from..queues.min(from + 5000)).map(|number| Request::get(url(number as u64, number as u64)));
         block_on(crawl.admit(Timestamp::ZERO, batch)).expect("they are admitted");
     }
 }

@@ -18,34 +18,122 @@ pub fn typical() -> (String, Vec<String>) {
     }
     file += "User-agent: *\n";
     let sections = [
-        "account", "admin", "ajax", "api", "basket", "cart", "cgi-bin", "checkout", "compare", "customer", "download", "feed",
-        "gift", "help/internal", "includes", "js/private", "login", "logout", "mail", "media/tmp", "members", "my", "newsletter",
-        "order", "payment", "preview", "print", "private", "profile", "register", "report", "review/write", "search", "secure",
-        "session", "staff", "stats", "subscribe", "tag", "test", "track", "user", "wishlist", "wp-admin", "wp-login.php", "xmlrpc.php",
+        "account",
+        "admin",
+        "ajax",
+        "api",
+        "basket",
+        "cart",
+        "cgi-bin",
+        "checkout",
+        "compare",
+        "customer",
+        "download",
+        "feed",
+        "gift",
+        "help/internal",
+        "includes",
+        "js/private",
+        "login",
+        "logout",
+        "mail",
+        "media/tmp",
+        "members",
+        "my",
+        "newsletter",
+        "order",
+        "payment",
+        "preview",
+        "print",
+        "private",
+        "profile",
+        "register",
+        "report",
+        "review/write",
+        "search",
+        "secure",
+        "session",
+        "staff",
+        "stats",
+        "subscribe",
+        "tag",
+        "test",
+        "track",
+        "user",
+        "wishlist",
+        "wp-admin",
+        "wp-login.php",
+        "xmlrpc.php",
     ];
     for section in sections {
         file += &format!("Disallow: /{section}/\n");
     }
     for pattern in [
-        "/*?sort=", "/*&sort=", "/*?sessionid=", "/*?*utm_", "/*.pdf$", "/*.php$", "/*/print$", "/*/amp/", "/*?filter*=", "/*?page=*&size=",
-        "/search?*q=", "/*/comments/feed", "/*.json$", "/*/embed$", "/catalog/*/compare", "/*?print=1", "/*;jsessionid", "/*/tag/*/page/",
-        "/*?replytocom", "/*/trackback$", "/de/*/intern/", "/*.inc$", "/*?dir=", "/*?limit=",
+        "/*?sort=",
+        "/*&sort=",
+        "/*?sessionid=",
+        "/*?*utm_",
+        "/*.pdf$",
+        "/*.php$",
+        "/*/print$",
+        "/*/amp/",
+        "/*?filter*=",
+        "/*?page=*&size=",
+        "/search?*q=",
+        "/*/comments/feed",
+        "/*.json$",
+        "/*/embed$",
+        "/catalog/*/compare",
+        "/*?print=1",
+        "/*;jsessionid",
+        "/*/tag/*/page/",
+        "/*?replytocom",
+        "/*/trackback$",
+        "/de/*/intern/",
+        "/*.inc$",
+        "/*?dir=",
+        "/*?limit=",
     ] {
         file += &format!("Disallow: {pattern}\n");
     }
-    for open in ["/ajax/menu", "/wp-admin/admin-ajax.php", "/search/about", "/media/tmp/logo.png", "/*.pdf?public", "/my/story", "/*.js$", "/*.css$"] {
+    for open in [
+        "/ajax/menu",
+        "/wp-admin/admin-ajax.php",
+        "/search/about",
+        "/media/tmp/logo.png",
+        "/*.pdf?public",
+        "/my/story",
+        "/*.js$",
+        "/*.css$",
+    ] {
         file += &format!("Allow: {open}\n");
     }
     file += "Crawl-delay: 1\n\nSitemap: https://www.example.com/sitemap.xml\n";
     let mut draw = Draw(1);
-    let words = ["shoes", "women", "garden", "tools", "2026", "05", "news", "politics", "review", "how-to-choose-a-tent", "p", "item", "de", "blog"];
+    let words = [
+        "shoes",
+        "women",
+        "garden",
+        "tools",
+        "2026",
+        "05",
+        "news",
+        "politics",
+        "review",
+        "how-to-choose-a-tent",
+        "p",
+        "item",
+        "de",
+        "blog",
+    ];
     let paths = (0..2_000).map(|number| {
         let mut path = String::new();
         for _ in 0..1 + draw.below(4) {
             path += &format!("/{}", words[draw.below(words.len())]);
         }
         path += &format!("/{number}-{}", words[draw.below(words.len())]);
-        path += ["", "", "", "/", ".html", ".html", ".pdf", "?page=2", "?sort=price&dir=up", "/print"][draw.below(10)];
+        path += ["", "", "", "/", ".html", ".html", ".pdf", "?page=2", "?sort=price&dir=up", "/print"]
+            [draw.below(10)];
         if draw.below(10) == 0 { format!("/{}{path}", sections[draw.below(sections.len())]) } else { path }
     });
     (file, paths.collect())
@@ -59,7 +147,11 @@ pub fn worst() -> Vec<Case> {
     let few = draw.text(4, PATH_BYTES - 1);
     let few = format!("/{few}");
     let many = format!("/{}", draw.text(26, PATH_BYTES - 1));
-    let case = |name, path: &str, rule: &mut dyn FnMut(usize) -> String| Case { name, file: full(rule), path: path.to_owned() };
+    let case = |name, path: &str, rule: &mut dyn FnMut(usize) -> String| Case {
+        name,
+        file: full(rule),
+        path: path.to_owned(),
+    };
     let grams = |text: &str, half: usize, number: usize, length: usize| {
         let start = 1 + half * PATH_BYTES / 2 + number % (PATH_BYTES / 2 - 16);
         text[start..start + length].to_owned()
@@ -76,15 +168,20 @@ pub fn worst() -> Vec<Case> {
             format!("*{}*e", other.text(4, 700).chars().map(String::from).collect::<Vec<_>>().join("*"))
         }),
         case("many stars, all but one fit", &few, &mut |number| {
-            let word = Draw(number as u64).text(4, 700).chars().map(String::from).collect::<Vec<_>>().join("*");
+            let word =
+                Draw(number as u64).text(4, 700).chars().map(String::from).collect::<Vec<_>>().join("*");
             format!("*{word}*{}", Draw(number as u64).text(4, 12))
         }),
         case("three letters, all there", &alphabet, &mut |number| format!("*{}", letters(number, 3))),
-        case("four letters, none there", &many, &mut |number| format!("*{}q*{}zq", letters(number, 3), letters(number, 3))),
+        case("four letters, none there", &many, &mut |number| {
+            format!("*{}q*{}zq", letters(number, 3), letters(number, 3))
+        }),
         case("in the wrong order", &many, &mut |number| {
             format!("*{}*{}", grams(&many, 1, number, 5), grams(&many, 0, number * 7, 5))
         }),
-        case("behind the last one", &format!("{}!!", &many[..PATH_BYTES - 2]), &mut |number| format!("*!!*{}", letters(number, 3))),
+        case("behind the last one", &format!("{}!!", &many[..PATH_BYTES - 2]), &mut |number| {
+            format!("*!!*{}", letters(number, 3))
+        }),
         case("nine letters of four", &few, &mut |number| {
             let word = Draw(number as u64 + 9).text(4, 9);
             format!("*{}*{word}*{word}", &word[..4])
@@ -93,7 +190,9 @@ pub fn worst() -> Vec<Case> {
             let word = Draw(number as u64 + 9).text(4, 6);
             format!("*{word}*{word}*{word}*{word}*{word}*{word}*dacb{word}")
         }),
-        case("runs with a flaw", &a, &mut |number| format!("*{}b{}", "a".repeat(1 + number % 400), "a".repeat(1 + number % 7))),
+        case("runs with a flaw", &a, &mut |number| {
+            format!("*{}b{}", "a".repeat(1 + number % 400), "a".repeat(1 + number % 7))
+        }),
         case("runs in runs", &format!("{}b", &a[..PATH_BYTES - 1]), &mut |number| {
             format!("*{}b*{}", "a".repeat(1 + number % 400), "a".repeat(1 + number % 7))
         }),

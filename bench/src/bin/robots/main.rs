@@ -50,7 +50,8 @@ fn best(rounds: usize, mut work: impl FnMut()) -> Duration {
 fn decisions(rounds: usize) -> bool {
     let (file, paths) = typical();
     let urls: Vec<_> = paths.iter().map(|path| format!("https://www.example.com{path}")).collect();
-    let urls: Vec<_> = urls.iter().map(|url| trapline_core::parse_url(url, None).expect("a good URL")).collect();
+    let urls: Vec<_> =
+        urls.iter().map(|url| trapline_core::parse_url(url, None).expect("a good URL")).collect();
     let robots = Robots::parse(file.as_bytes());
     let ours = robots.for_agent("trapline");
     let theirs = robotxt::Robots::parse(file.as_bytes(), "trapline");
@@ -67,23 +68,49 @@ fn decisions(rounds: usize) -> bool {
         100 * allowed / paths.len(),
     );
     let rate = |took: Duration| paths.len() as f64 / took.as_secs_f64();
-    let by_path = rate(best(rounds, || paths.iter().for_each(|path| { black_box(ours.check_path(path)); })));
-    let by_url = rate(best(rounds, || urls.iter().for_each(|url| { black_box(ours.check(url)); })));
-    let peer = rate(best(rounds, || paths.iter().for_each(|path| { black_box(theirs.is_allowed(path)); })));
-    println!("  ours, by path   {by_path:>12.0}\n  ours, by URL    {by_url:>12.0}\n  robotxt, path   {peer:>12.0}\n");
+    let by_path = rate(best(rounds, || {
+        paths.iter().for_each(|path| {
+            black_box(ours.check_path(path));
+        })
+    }));
+    let by_url = rate(best(rounds, || {
+        urls.iter().for_each(|url| {
+            black_box(ours.check(url));
+        })
+    }));
+    let peer = rate(best(rounds, || {
+        paths.iter().for_each(|path| {
+            black_box(theirs.is_allowed(path));
+        })
+    }));
+    println!(
+        "  ours, by path   {by_path:>12.0}\n  ours, by URL    {by_url:>12.0}\n  robotxt, path   {peer:>12.0}\n"
+    );
     by_url.min(by_path) >= DECISIONS_A_SECOND
 }
 
 fn slowest(rounds: usize) -> bool {
     println!("worst files: ms a decision, best of {rounds} and worst of {rounds}");
-    println!("  {:28} {:>8} {:>6} | {:>9} {:>9} {:>10} | {:>12}", "file", "bytes", "path", "best", "worst", "answer", "robotxt best");
+    println!(
+        "  {:28} {:>8} {:>6} | {:>9} {:>9} {:>10} | {:>12}",
+        "file", "bytes", "path", "best", "worst", "answer", "robotxt best"
+    );
     let mut bounded = true;
     for Case { name, file, path } in worst() {
         let ours = Robots::parse(file.as_bytes()).for_agent("trapline");
-        let took: Vec<_> = (0..rounds).map(|_| best(1, || { black_box(ours.check_path(&path)); })).collect();
-        let (least, most) = (took.iter().min().copied().unwrap_or_default(), took.iter().max().copied().unwrap_or_default());
+        let took: Vec<_> = (0..rounds)
+            .map(|_| {
+                best(1, || {
+                    black_box(ours.check_path(&path));
+                })
+            })
+            .collect();
+        let (least, most) =
+            (took.iter().min().copied().unwrap_or_default(), took.iter().max().copied().unwrap_or_default());
         let theirs = robotxt::Robots::parse(file.as_bytes(), "trapline");
-        let peer = best(rounds.min(3), || { black_box(theirs.is_allowed(&path)); });
+        let peer = best(rounds.min(3), || {
+            black_box(theirs.is_allowed(&path));
+        });
         println!(
             "  {name:28} {:>8} {:>6} | {:>9.3} {:>9.3} {:>10} | {:>12.3}",
             file.len(),
@@ -108,9 +135,12 @@ fn answer(rules: &Rules, path: &str) -> &'static str {
 }
 
 fn reading(rounds: usize) {
-    println!("reading: ms a file, best of {rounds}; ours to be kept, then for one agent; robotxt reads for one agent");
+    println!(
+        "reading: ms a file, best of {rounds}; ours to be kept, then for one agent; robotxt reads for one agent"
+    );
     let (typical, _) = typical();
-    let all = std::iter::once(("typical", typical)).chain(worst().into_iter().map(|case| (case.name, case.file)));
+    let all =
+        std::iter::once(("typical", typical)).chain(worst().into_iter().map(|case| (case.name, case.file)));
     for (name, file) in all {
         let robots = Robots::parse(file.as_bytes());
         let parse = best(rounds, || drop(black_box(Robots::parse(file.as_bytes()))));

@@ -13,7 +13,10 @@ use super::{BATCH, HEAD, SEED, Tails, Wish, open as open_store, remove, row, sta
 /// Offers twice as many as there will be, half of them known, in tenths; then somebody else opens what is there.
 pub fn run(wish: &Wish) {
     let offers = 2 * wish.urls;
-    println!("offers of {} URLs over {} hosts, batches of {BATCH}, one client, prepared off the clock\n", wish.urls, wish.hosts);
+    println!(
+        "offers of {} URLs over {} hosts, batches of {BATCH}, one client, prepared off the clock\n",
+        wish.urls, wish.hosts
+    );
     println!("{HEAD}");
     let frontier = open_store(&wish.folder);
     let preparer = Preparer::new(IdentityKey::from_seed(SEED));

@@ -15,7 +15,8 @@ pub fn run(wish: &Wish) {
     );
     let frontier = open(&wish.folder);
     for first in (0..wish.urls).step_by(BATCH) {
-        let requests = (first..first + BATCH as u64).map(|number| Request::get(url(number % wish.hosts, number)));
+        let requests =
+            (first..first + BATCH as u64).map(|number| Request::get(url(number % wish.hosts, number)));
         pollster::block_on(frontier.admit(Timestamp::ZERO, requests)).expect("the store admits");
     }
     println!("{HEAD}");
@@ -35,7 +36,8 @@ pub fn run(wish: &Wish) {
                 .map(|lease| {
                     let changed = (lease.id.0 + visits) % 5 == 0;
                     let digest = blake(lease.identity.0, if changed { visits } else { 0 });
-                    let visit = Visit { status: 200, bytes: 20_000, digest: Some(digest), ..Visit::default() };
+                    let visit =
+                        Visit { status: 200, bytes: 20_000, digest: Some(digest), ..Visit::default() };
                     Settlement::new(lease.id, Outcome::Done { visit, next: Some(now + round) })
                 })
                 .collect();
