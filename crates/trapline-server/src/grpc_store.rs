@@ -61,6 +61,12 @@ impl fmt::Debug for GrpcAddress {
 impl GrpcAddress {
     /// Reads `grpc://HOST[:PORT]`, or `grpcs://` with TLS.
     pub fn parse(url: &str) -> Result<Self, String> {
+        if url.contains('@') {
+            // Shown to nobody: what stands before it is most likely a secret.
+            return Err("the URL of a service has no user and no password in it: put the token into the variable \
+                        TRAPLINE_TOKEN, and write grpc://HOST:PORT, or grpcs:// with TLS"
+                .to_owned());
+        }
         let wrong = |why: &str| {
             format!("`{url}` names no service: {why}; write grpc://HOST:PORT, or grpcs:// with TLS")
         };
