@@ -63,9 +63,11 @@ impl GrpcAddress {
     pub fn parse(url: &str) -> Result<Self, String> {
         if url.contains('@') {
             // Shown to nobody: what stands before it is most likely a secret.
-            return Err("the URL of a service has no user and no password in it: put the token into the variable \
+            return Err(
+                "the URL of a service has no user and no password in it: put the token into the variable \
                         TRAPLINE_TOKEN, and write grpc://HOST:PORT, or grpcs:// with TLS"
-                .to_owned());
+                    .to_owned(),
+            );
         }
         let wrong = |why: &str| {
             format!("`{url}` names no service: {why}; write grpc://HOST:PORT, or grpcs:// with TLS")

@@ -4,7 +4,8 @@
 //! on any store, and measures what they did. [`walk()`] says what such a crawl has to reach.
 //!
 //! [`simulate()`] makes it hard for a store: workers that die, operators who do as they please, clocks that jump, while an
-//! oracle holds every answer against the contract. [`run_seeds()`] does so for many seeds.
+//! oracle holds every answer against the contract. [`run_seeds()`] does so for many seeds. [`Witness`] does the like for real processes that
+//! are really killed.
 //!
 //! What is absent: clocks, sockets, unseeded randomness. An hour of crawling passes in as long as its
 //! decisions take.
@@ -26,6 +27,7 @@ mod trap;
 mod virtual_world;
 mod walk;
 mod web;
+mod witness;
 
 pub use crawl::{CrawlPlan, crawl};
 pub use crawl_simulation::{CrawlRun, simulate_crawl};
@@ -42,3 +44,4 @@ pub use summary::{CrawlSummary, HostSummary, Links};
 pub use virtual_world::VirtualWorld;
 pub use walk::{Reach, walk};
 pub use web::{Fetched, Page, Response, Web, WebSize};
+pub use witness::{Testimony, Witness, WitnessTerms, witness_link};

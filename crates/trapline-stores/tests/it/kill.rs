@@ -7,7 +7,6 @@
 //!
 //! `TRAPLINE_KILLS=2000 cargo test --release -p trapline-stores --test it kill -- --nocapture` kills more often than usual.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, PipeReader, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -16,10 +15,9 @@ use std::time::Duration;
 
 use trapline_core::{Request, Timestamp};
 use trapline_frontier::{
-    Admission, Answer, ErrorKind, Frontier, Lease, LeaseId, Outcome, Query, Rows, Scan, Settings, Settlement,
-    Store, StoreError, UrlState,
+    Admission, Answer, ErrorKind, Frontier, Lease, Outcome, Settlement, Store, StoreError,
 };
-use trapline_sim::Random;
+use trapline_sim::{Random, Witness, WitnessTerms, witness_link};
 use trapline_stores::disk::verify;
 use trapline_stores::{DiskOptions, DiskStore, Durability, SharedStore};
 
@@ -28,10 +26,12 @@ const KILLS: u64 = 200;
 const CLIENTS: u64 = 4;
 const ROUND_SECS: u64 = 10;
 /// Leases and delays end in the third round after the one in which they begin.
-const LEASE_SECS: u64 = 25;
-const DELAY_SECS: u64 = 25;
-const ENDS_AFTER: u64 = 3;
-const BUDGET: u64 = 8;
+const TERMS: WitnessTerms = WitnessTerms {
+    lease: Duration::from_secs(25),
+    delay: Duration::from_secs(25),
+    budget: 8,
+    slack: Duration::ZERO,
+};
 /// All rounds are looked at again after so many.
 const FULL_CHECK: u64 = 25;
 
@@ -55,15 +55,7 @@ fn time(round: u64) -> Timestamp {
 }
 
 fn open(store: Arc<dyn Store>, round: u64) -> Result<Frontier, StoreError> {
-    let settings = Settings {
-        lease: Duration::from_secs(LEASE_SECS),
-        delay: Duration::from_secs(DELAY_SECS),
-        concurrency: 1,
-        queue_budget: Some(BUDGET),
-        max_deliveries: 0,
-        ..Settings::default()
-    };
-    pollster::block_on(Frontier::builder("kill").settings(settings).open_shared(store, time(round)))
+    pollster::block_on(Frontier::builder("kill").settings(TERMS.settings()).open_shared(store, time(round)))
 }
 
 /// The URLs of a batch, which is named by its round, child, client and turn: some on hosts of its own, and one on a host that
@@ -78,12 +70,6 @@ fn urls(batch: &str) -> [String; 5] {
         format!("http://{batch}.c.example/1"),
         format!("http://{}-{}.hot.example/{batch}", round / 40, turn % 8),
     ]
-}
-
-/// The link that a page has, if it has one.
-fn link(url: &str) -> Option<String> {
-    let has_one = url.bytes().map(u32::from).sum::<u32>().is_multiple_of(2) && !url.ends_with("/link/link");
-    has_one.then(|| format!("{url}/link"))
 }
 
 /// A child: several clients on one store, each telling what it does. Does nothing unless it was started by
@@ -168,7 +154,7 @@ fn take_turn(frontier: &Frontier, round: u64, batch: &str) -> Result<(), StoreEr
     say(&done.iter().map(|lease| format!("@ settling {}\n", lease.id.0)).collect::<String>());
     let settle = |lease: &&Lease| {
         let mut settlement = Settlement::new(lease.id, Outcome::done());
-        let link = link(&lease.request.url).map(Request::get);
+        let link = witness_link(&lease.request.url).map(Request::get);
         settlement.links = link.and_then(|link| frontier.prepare(link).ok()).into_iter().collect();
         settlement
     };
@@ -212,24 +198,9 @@ enum Stage {
     Open,
 }
 
-/// A lease that was told.
-struct Granted {
-    url: String,
-    queue: String,
-    round: u64,
-    /// A settlement was begun; it was answered.
-    is_settling: bool,
-    is_settled: bool,
-}
-
 /// What the parent was told, over all rounds.
-#[derive(Default)]
 struct Told {
-    /// All batches that were begun, by round; and whether they were answered.
-    batches: BTreeMap<(u64, String), bool>,
-    leases: BTreeMap<u64, Granted>,
-    /// The leases of each queue.
-    queues: BTreeMap<String, Vec<u64>>,
+    witness: Witness,
     kills: u64,
     in_recovery: u64,
     openings: u64,
@@ -241,12 +212,13 @@ impl Told {
     fn hear(&mut self, line: &str, round: u64) {
         let words: Vec<_> = line.split(' ').collect();
         let id = |word: &str| word.parse::<u64>().expect("a lease's number");
+        let (witness, now) = (&mut self.witness, time(round));
         match words[..] {
-            ["admitting", batch] => drop(self.batches.insert((round, batch.to_owned()), false)),
-            ["added", batch] => drop(self.batches.insert((round, batch.to_owned()), true)),
-            ["leased", lease, queue, url] => self.hear_lease(id(lease), queue, url, round),
-            ["settling", lease] => self.lease(id(lease)).is_settling = true,
-            ["settled", lease] => self.lease(id(lease)).is_settled = true,
+            ["admitting", batch] => witness.admitting(batch, urls(batch).to_vec(), now),
+            ["added", batch] => witness.added(batch),
+            ["leased", lease, queue, url] => witness.leased(id(lease), queue, url, now, now),
+            ["settling", lease] => witness.settling(id(lease), now),
+            ["settled", lease] => witness.settled(id(lease)),
             ["opening" | "joined", _] => {}
             ["opened", _, snapshot, cut] => {
                 self.openings += 1;
@@ -254,117 +226,6 @@ impl Told {
                 self.torn += u64::from(cut != "0");
             }
             _ => panic!("round {round}: {line}"),
-        }
-    }
-
-    fn lease(&mut self, lease: u64) -> &mut Granted {
-        self.leases.get_mut(&lease).expect("it was told when it was granted")
-    }
-
-    fn hear_lease(&mut self, lease: u64, queue: &str, url: &str, round: u64) {
-        let of_queue = self.queues.entry(queue.to_owned()).or_default();
-        for (other, granted) in of_queue.iter().map(|other| (other, &self.leases[other])) {
-            let may_be_over = granted.is_settling || granted.round + ENDS_AFTER <= round;
-            assert!(
-                may_be_over,
-                "round {round}: {url} leased as {lease} while lease {other} of {queue} is live"
-            );
-            let waits = granted.is_settled && granted.round + ENDS_AFTER > round;
-            assert!(
-                !waits,
-                "round {round}: {url} leased as {lease}, too soon after lease {other} of {queue}"
-            );
-            let is_done = granted.is_settled && granted.url == url;
-            assert!(!is_done, "round {round}: {url} leased as {lease} although it is done");
-        }
-        of_queue.push(lease);
-        assert!(of_queue.len() as u64 <= BUDGET, "round {round}: {queue} has spent more than its budget");
-        let granted = Granted {
-            url: url.to_owned(),
-            queue: queue.to_owned(),
-            round,
-            is_settling: false,
-            is_settled: false,
-        };
-        let earlier = self.leases.insert(lease, granted);
-        assert!(earlier.is_none(), "round {round}: lease {lease} was granted twice");
-    }
-
-    /// Holds what was told from a round on against what is there.
-    fn check(&self, frontier: &Frontier, (from, round): (u64, u64)) {
-        let now = time(round);
-        let state = |url: &str| pollster::block_on(frontier.url(now, url)).expect("it is answered").state;
-        for ((_, batch), is_answered) in self.batches.range((from, String::new())..) {
-            let known = urls(batch).iter().filter(|url| state(url) != UrlState::Unknown).count();
-            let as_told = known == 5 || known == 0 && !is_answered;
-            assert!(
-                as_told,
-                "round {round}: of batch {batch} (answered: {is_answered}) {known} URLs are there"
-            );
-        }
-        let recent = |granted: &&Granted| granted.round + ENDS_AFTER > from;
-        for granted in self.leases.values().filter(recent) {
-            let Granted { url, queue, .. } = granted;
-            let found = state(url);
-            if granted.is_settled {
-                assert_eq!(found, UrlState::Done, "round {round}: {url} is not done any more");
-            }
-            let is_live = !granted.is_settling && granted.round + ENDS_AFTER > round;
-            if is_live {
-                assert_eq!(found, UrlState::Leased, "round {round}: the lease of {url} is lost");
-            }
-            // A page and its links are one step.
-            if let Some(link) = link(url) {
-                let is_there = state(&link) != UrlState::Unknown;
-                assert_eq!(
-                    is_there,
-                    found == UrlState::Done,
-                    "round {round}: {url} is {found:?}, its link not"
-                );
-            }
-            let report = pollster::block_on(frontier.queue(now, queue)).expect("it is answered");
-            let spent = report.expect("its queue is there").spent;
-            let told = self.queues[queue].len() as u64;
-            assert!(
-                told <= spent && spent <= BUDGET,
-                "round {round}: {queue} has spent {spent}, told {told}"
-            );
-        }
-        // An old lease changes nothing: settled before, or past its deadline.
-        let is_old = |granted: &Granted| granted.is_settled || granted.round + ENDS_AFTER <= round;
-        let old = self.leases.iter().filter(|(_, granted)| recent(granted) && is_old(granted));
-        let old: Vec<_> = old.map(|(lease, _)| Settlement::new(LeaseId(*lease), Outcome::Release)).collect();
-        for old in old.chunks(1000) {
-            let answers = pollster::block_on(frontier.settle(now, old.to_vec())).expect("it is answered");
-            for (lease, settled) in old.iter().zip(answers) {
-                assert_eq!(
-                    settled.answer,
-                    Answer::Stale,
-                    "round {round}: old {:?} was accepted",
-                    lease.lease
-                );
-            }
-        }
-    }
-
-    /// Whether all that is there was asked for.
-    fn check_nothing_invented(&self, frontier: &Frontier, round: u64) {
-        let mut asked: BTreeSet<String> = self.batches.keys().flat_map(|(_, batch)| urls(batch)).collect();
-        let settling = self.leases.values().filter(|granted| granted.is_settling);
-        asked.extend(settling.filter_map(|granted| link(&granted.url)));
-        let query = Query::Urls { key: None, pattern: None, state: None };
-        let mut scan = Scan { limit: 10_000, ..Scan::new(query) };
-        loop {
-            let page = pollster::block_on(frontier.scan(time(round), &scan)).expect("it is answered");
-            let Rows::Urls(rows) = page.rows else { panic!("URLs were asked for") };
-            for row in rows {
-                let url = &row.request.expect("it is known").url;
-                assert!(asked.remove(url), "round {round}: {url} is there twice, or was never asked for");
-            }
-            scan.cursor = page.cursor;
-            if scan.cursor.is_none() {
-                break;
-            }
         }
     }
 }
@@ -390,7 +251,14 @@ fn killed_at_random_moments_nothing_acknowledged_is_lost() {
     let folder = crate::folder::TestFolder::new();
     let kills =
         std::env::var(KILLS_VARIABLE).map_or(KILLS, |kills| kills.parse().expect("a number of kills"));
-    let mut told = Told::default();
+    let mut told = Told {
+        witness: Witness::new(TERMS),
+        kills: 0,
+        in_recovery: 0,
+        openings: 0,
+        from_snapshot: 0,
+        torn: 0,
+    };
     let mut random = Random::of(&[2026]);
     let rounds = kills / 2;
     for round in 0..rounds {
@@ -446,31 +314,27 @@ fn killed_at_random_moments_nothing_acknowledged_is_lost() {
         told.torn += u64::from(found.bytes_cut > 0);
         let frontier = open(Arc::new(store), round).expect("the crawl opens");
         let is_full = round % FULL_CHECK == FULL_CHECK - 1 || round == rounds - 1;
-        told.check(&frontier, (if is_full { 0 } else { round }, round));
+        let since = if is_full { Timestamp::ZERO } else { time(round) };
+        pollster::block_on(told.witness.check(&frontier, || time(round), since));
         if is_full {
-            told.check_nothing_invented(&frontier, round);
+            pollster::block_on(told.witness.check_nothing_invented(&frontier, time(round)));
         }
     }
     let found = verify(folder.path(), &mut |_| ()).expect("it can be read");
     assert_eq!(found.damages, []);
-    let answered = told.batches.values().filter(|is_answered| **is_answered).count();
-    let settled = told.leases.values().filter(|granted| granted.is_settled).count();
+    let heard = told.witness.testimony();
     println!(
         "{} kills, {} of them while a store was being opened; {} openings, {} from a snapshot, {} with a torn end cut off; \
-         told: {} batches of {} answered, {} leases, {settled} settled; the log: {} records in {} segments",
+         told: {heard:?}; the log: {} records in {} segments",
         told.kills,
         told.in_recovery,
         told.openings,
         told.from_snapshot,
         told.torn,
-        answered,
-        told.batches.len(),
-        told.leases.len(),
         found.records,
         found.segments,
     );
     assert!(told.in_recovery * 20 > kills && told.from_snapshot * 3 > told.openings, "the dice are bad");
-    assert!(answered as u64 > kills * 3 && settled as u64 > kills * 3, "{answered} {settled}");
-    let over = told.queues.values().filter(|leases| leases.len() as u64 == BUDGET).count();
-    assert!(over > 0 || kills < KILLS, "some queue has spent its budget");
+    assert!(heard.answered as u64 > kills * 3 && heard.settled as u64 > kills * 3, "{heard:?}");
+    assert!(heard.spent > 0 || kills < KILLS, "some queue has spent its budget");
 }

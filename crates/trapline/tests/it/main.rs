@@ -20,6 +20,8 @@ mod serve;
 mod serve_crawl;
 #[cfg(feature = "postgres")]
 mod servers;
+mod service;
+mod serving_killed;
 mod sharing;
 mod sim;
 mod sitemap;

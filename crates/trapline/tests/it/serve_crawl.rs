@@ -2,15 +2,13 @@
 #![allow(clippy::unwrap_used, reason = "helpers are parts of the tests")]
 
 use std::collections::BTreeSet;
-use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use serde_json::Value;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Streaming};
 use trapline_server::proto::v1::crawler_client::CrawlerClient;
@@ -20,44 +18,40 @@ use trapline_server::proto::v1::{
     UpsertDomainPolicyRequest, VisitResult,
 };
 
-use crate::crawl::{Running, lines, site, trapline};
+use crate::crawl::{lines, site, trapline};
 use crate::fetch::{ok, serve as serve_pages};
 use crate::folder::Folder;
-use crate::serve::get;
+use crate::service::Service;
 
 /// Longer than anything here takes.
 const LONG: Duration = Duration::from_secs(60);
 
-struct Service {
-    child: Running,
+struct CrawlingService {
+    service: Service,
     client: CrawlerClient<Channel>,
-    http: String,
 }
 
 /// A service that crawls into a folder, on ports that were free.
-async fn serve(folder: &Path, more: &[&str]) -> Service {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_trapline"))
-        .args(["serve", "--crawl", "--json", "--grpc-listen", "127.0.0.1:0", "--http-listen", "127.0.0.1:0"])
-        .args(["--set", "fetch.allow_networks=127.0.0.0/8", "--set", "sitemaps.follow=false"])
-        .args(["--set", "fetch.contact=a@b.test", "--set", "pace.delay=0", "--out"])
-        .arg(folder)
-        .args(more)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut line = String::new();
-    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    let child = Running(child);
-    let told: Value = serde_json::from_str(&line).unwrap_or_else(|_| panic!("{line}"));
-    let endpoint = Endpoint::from_shared(told["grpc"].as_str().unwrap().to_owned()).unwrap();
-    let http = told["http"].as_str().unwrap().strip_prefix("http://").unwrap().to_owned();
-    let mut service = Service { child, client: CrawlerClient::new(endpoint.connect().await.unwrap()), http };
+async fn serve(folder: &Path, more: &[&str]) -> CrawlingService {
+    let mut arguments = vec!["--crawl", "--out", folder.to_str().unwrap()];
+    for option in [
+        "fetch.allow_networks=127.0.0.0/8",
+        "sitemaps.follow=false",
+        "fetch.contact=a@b.test",
+        "pace.delay=0",
+    ] {
+        arguments.extend(["--set", option]);
+    }
+    arguments.extend(more);
+    let service = Service::start(&format!("disk:{}/store", folder.display()), &arguments);
+    let endpoint = Endpoint::from_shared(format!("http://{}", service.grpc)).unwrap();
+    let client = CrawlerClient::new(endpoint.connect().await.unwrap());
+    let mut service = CrawlingService { service, client };
     service.until(|status| status.state() != CrawlerState::Starting).await;
     service
 }
 
-impl Service {
+impl CrawlingService {
     async fn until(&mut self, is_so: impl Fn(&GetStatusResponse) -> bool) -> GetStatusResponse {
         let asking = async {
             loop {
@@ -90,11 +84,13 @@ impl Service {
         Ok(told.into_inner().state())
     }
 
+    fn get(&self, path: &str) -> String {
+        self.service.get(path)
+    }
+
     /// Ends as an operator ends it, and says how.
     fn end(mut self) -> Option<i32> {
-        let kill = format!("kill -TERM {}", self.child.0.id());
-        assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
-        self.child.0.wait().unwrap().code()
+        self.service.end().code()
     }
 }
 
@@ -150,7 +146,7 @@ async fn a_service_crawls_what_it_is_told_and_tells_of_it() {
     assert_eq!(service.tell(CrawlerState::Running).await.unwrap(), CrawlerState::Running);
     assert_eq!(next(&mut results).await.url, url(address, "/p4"));
 
-    let metrics = get(&service.http, "/metrics");
+    let metrics = service.get("/metrics");
     for line in [
         "trapline_pages_fetched_total{status=\"2xx\"} 4",
         "trapline_fetch_seconds_count ",
@@ -224,7 +220,7 @@ async fn pages_are_fetched_again_on_demand_and_hosts_get_policies() {
     let mut again = [next(&mut results).await.url, next(&mut results).await.url];
     again.sort();
     assert_eq!(again, [changing, same.clone()]);
-    let metrics = get(&service.http, "/metrics");
+    let metrics = service.get("/metrics");
     for line in ["{outcome=\"changed\"} 2\n", "{outcome=\"unchanged\"} 2\n", "{outcome=\"error\"} 0\n"] {
         assert!(metrics.contains(&format!("trapline_recrawls_total{line}")), "{line} is not in {metrics}");
     }
@@ -274,7 +270,7 @@ async fn a_crawl_that_ends_by_a_limit_leaves_the_service() {
     assert!(status.pages >= 3, "{status:?}");
     let refused = service.tell(CrawlerState::Paused).await.unwrap_err();
     assert_eq!(refused.code(), Code::FailedPrecondition);
-    assert!(get(&service.http, "/readyz").starts_with("HTTP/1.1 200 "));
+    assert!(service.get("/readyz").starts_with("HTTP/1.1 200 "));
     assert_eq!(service.end(), Some(0));
 }
 
