@@ -6,7 +6,7 @@ use futures_util::stream::{self, Stream, StreamExt};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::broadcast::{self, Receiver, Sender};
 use tonic::Status;
-use trapline_core::{HostPattern, SplitUrl};
+use trapline_core::{HostPattern, SplitUrl, Timestamp};
 use trapline_crawl::PageLine;
 use trapline_crawl::ports::SettledVisit;
 use trapline_frontier::Outcome;
@@ -173,7 +173,7 @@ fn told(visit: &SettledVisit<'_>, page: &PageLine) -> Told {
         is_revisit: page.visited_before,
         changed: page.changed,
         next_ms: match visit.outcome {
-            Outcome::Done { next, .. } => next.map(|next| next.as_millis()),
+            Outcome::Done { next, .. } => next.map(Timestamp::as_millis),
             _ => None,
         },
         archived: page.archived.clone(),

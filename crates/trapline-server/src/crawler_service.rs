@@ -232,7 +232,7 @@ impl CrawlerCalls for CrawlerService {
         crawl.handle.look(|tally| {
             status.errors = tally.failed;
             status.workers_active = tally.in_flight as u64;
-            status.next_ms = tally.next.filter(|next| *next > now).map(|next| next.as_millis());
+            status.next_ms = tally.next.filter(|next| *next > now).map(Timestamp::as_millis);
             let trouble =
                 [("the store is away", &tally.trouble), ("nothing is fetched", &tally.archive_trouble)];
             for (what, trouble) in trouble {

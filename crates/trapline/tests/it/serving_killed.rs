@@ -219,10 +219,10 @@ async fn play(folder: &Folder, kills: u64) {
             let frontier = stage.open().await.expect("it is there again");
             let is_last = kill == kills;
             // Nobody else tells it anything.
-            let witness = std::mem::replace(&mut *stage.witness.lock().unwrap(), Witness::new(TERMS));
+            let witness = stage.tell(|witness| std::mem::replace(witness, Witness::new(TERMS)));
             witness.check(&frontier, now, if is_last { Timestamp::ZERO } else { since }).await;
             witness.check_nothing_invented(&frontier, now()).await;
-            *stage.witness.lock().unwrap() = witness;
+            stage.tell(|place| *place = witness);
             since = now();
             if !is_last {
                 clients.start_all();
