@@ -118,7 +118,7 @@ fn submission(answer: Result<Admission, SkippedLine>) -> v1::Submission {
     v1::Submission { answer: answer.into(), reason }
 }
 
-/// The options of [[host]] that a request sets, as a configuration would write them.
+/// The options of `[[host]]` that a request sets, as a configuration would write them.
 fn options(request: &v1::UpsertDomainPolicyRequest) -> Vec<(String, String)> {
     let number = |name: &str, value: Option<u64>| value.map(|value| (name.to_owned(), value.to_string()));
     let millis = |name: &str, value: Option<u64>| value.map(|value| (name.to_owned(), format!("{value}ms")));
