@@ -7,6 +7,7 @@
 //! What is absent: fetching, parsing, policies about content. Those run outside and hand in candidates.
 
 mod engine;
+mod frame_source;
 mod frontier;
 mod library;
 mod memory;
@@ -28,6 +29,7 @@ pub mod suite;
 mod verbs;
 
 pub use engine::{BadImage, Engine, Found, Frame, ReadFrame, Restore, UnreadRequest};
+pub use frame_source::FrameSource;
 pub use frontier::{Frontier, FrontierBuilder, crawls};
 pub use library::Library;
 pub use memory::MemoryStore;

@@ -433,6 +433,8 @@ pub struct Disk {
     pub needed_bytes: u64,
     /// How many bytes its snapshots have.
     pub snapshot_bytes: u64,
+    /// The last record of its log that is certainly on disk, counted since the store was made.
+    pub log_position: u64,
 }
 
 /// What the memory of a crawl goes to, in bytes. Not among it: leases, timers, notes, the reasons of dead

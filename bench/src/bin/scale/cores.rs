@@ -28,7 +28,7 @@ pub fn run(wish: &Wish) {
 
 /// Offers a second, and CPU microseconds each.
 fn offers(wish: &Wish, threads: usize) -> (f64, f64) {
-    let frontier = open(&wish.folder);
+    let frontier = open(wish);
     let total = 2 * wish.urls;
     // All is made ahead, so that the threads have nothing to share but the store.
     let stream: Vec<Vec<String>> = {

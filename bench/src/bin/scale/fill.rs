@@ -6,7 +6,7 @@ use std::time::Instant;
 use trapline_bench::measure::{cpu_time, resident};
 use trapline_bench::stream::Offers;
 use trapline_core::{Candidate, IdentityKey, Preparer, Request, Timestamp};
-use trapline_frontier::{QueueState, UrlState};
+use trapline_frontier::{Admission, QueueState, UrlState};
 
 use super::{BATCH, HEAD, SEED, Tails, Wish, open as open_store, remove, row, stats};
 
@@ -18,7 +18,7 @@ pub fn run(wish: &Wish) {
         wish.urls, wish.hosts
     );
     println!("{HEAD}");
-    let frontier = open_store(&wish.folder);
+    let frontier = open_store(wish);
     let preparer = Preparer::new(IdentityKey::from_seed(SEED));
     let mut stream = Offers::new(SEED, offers, wish.hosts);
     let mut tails = Tails::default();
@@ -62,19 +62,30 @@ pub fn run(wish: &Wish) {
     );
     // Nothing is closed: what is there is what a process leaves that is killed.
     std::mem::forget(frontier);
+    if wish.keep {
+        println!("left in {}", wish.folder.display());
+        return;
+    }
     let program = std::env::current_exe().expect("this program");
     let mut child = Command::new(program);
     child.args(["open", "--urls", &wish.urls.to_string(), "--hosts", &wish.hosts.to_string()]);
+    child.args(["--lazy-bytes", &wish.options.lazy_bytes.to_string()]);
+    if let Some(most) = wish.options.max_memory {
+        child.args(["--max-memory", &most.to_string()]);
+    }
     child.arg("--dir").arg(&wish.folder).stdin(Stdio::null());
     // Both would own the folder. The lock goes with the process, so this one becomes the other.
     let error = std::os::unix::process::CommandExt::exec(&mut child);
     panic!("cannot go on: {error}");
 }
 
-/// Opens what one left that was as good as killed.
+/// So many batches are offered after opening.
+const FIRST_BATCHES: usize = 500;
+
+/// Opens what one left that was as good as killed, and offers URLs that it knows.
 pub fn open(wish: &Wish) {
     let (begun, cpu) = (Instant::now(), cpu_time());
-    let frontier = open_store(&wish.folder);
+    let frontier = open_store(wish);
     let took = begun.elapsed();
     let found = stats(&frontier, Timestamp::ZERO);
     println!(
@@ -85,6 +96,26 @@ pub fn open(wish: &Wish) {
         resident().0 / 1024
     );
     assert_eq!(found.urls.iter().sum::<u64>(), wish.urls, "all that was acknowledged is there");
+    let preparer = Preparer::new(IdentityKey::from_seed(SEED));
+    let mut stream = Offers::new(SEED, 2 * wish.urls, wish.hosts);
+    let mut tails = Tails::default();
+    let begun = Instant::now();
+    for _ in 0..FIRST_BATCHES {
+        let urls = stream.batch(BATCH);
+        let batch: Vec<Candidate> =
+            urls.into_iter().map(|url| preparer.prepare(Request::get(url)).expect("a URL")).collect();
+        let admitted = tails.time(|| pollster::block_on(frontier.admit_candidates(Timestamp::ZERO, &batch)));
+        assert!(admitted.expect("the store admits").iter().all(|admission| *admission == Admission::Known));
+    }
+    let [half, most, nearly, all] = tails.take();
+    println!(
+        "the first {FIRST_BATCHES} batches, all known, in {:.2} s: ms {half:.2} / {most:.1} / {nearly:.1} / {all:.1}",
+        begun.elapsed().as_secs_f64()
+    );
+    if wish.keep {
+        std::mem::forget(frontier);
+        return;
+    }
     drop(frontier);
     remove(&wish.folder);
 }

@@ -22,7 +22,8 @@ const SEED: u64 = 0x7261_706c;
 /// URLs a batch, each of which is synced.
 const BATCH: usize = 1000;
 
-const USAGE: &str = "scale fill|open|cores|week [--urls N] [--hosts N] [--settlements N] [--dir FOLDER]";
+const USAGE: &str = "scale fill|open|cores|week [--urls N] [--hosts N] [--settlements N] [--dir FOLDER] [--keep yes] \
+                     [--lazy-bytes N] [--max-memory N]";
 
 /// What was asked for on the command line.
 struct Wish {
@@ -31,6 +32,9 @@ struct Wish {
     hosts: u64,
     settlements: u64,
     folder: PathBuf,
+    /// The folder stays as a process leaves it that is killed.
+    keep: bool,
+    options: DiskOptions,
 }
 
 fn main() -> ExitCode {
@@ -47,7 +51,9 @@ fn read_wish() -> Result<Wish, String> {
     let mut words = std::env::args().skip(1);
     let what = words.next().ok_or(USAGE)?;
     let folder = std::env::temp_dir().join(format!("trapline-scale-{}", std::process::id()));
-    let mut wish = Wish { what, urls: 5_000_000, hosts: 100_000, settlements: 100_000_000, folder };
+    let options = DiskOptions::default();
+    let (urls, hosts, settlements, keep) = (5_000_000, 100_000, 100_000_000, false);
+    let mut wish = Wish { what, urls, hosts, settlements, folder, keep, options };
     while let Some(word) = words.next() {
         let value = words.next().ok_or(format!("{word} needs a value"))?;
         let number = || value.replace(['_', ','], "").parse().map_err(|_| format!("{word} needs a number"));
@@ -55,6 +61,9 @@ fn read_wish() -> Result<Wish, String> {
             "--urls" => wish.urls = number()?,
             "--hosts" => wish.hosts = number()?,
             "--settlements" => wish.settlements = number()?,
+            "--keep" => wish.keep = value == "yes",
+            "--lazy-bytes" => wish.options.lazy_bytes = number()?,
+            "--max-memory" => wish.options.max_memory = Some(number()?),
             "--dir" => wish.folder = PathBuf::from(value),
             _ => return Err(format!("there is no option `{word}`: {USAGE}")),
         }
@@ -74,14 +83,14 @@ fn run(wish: &Wish) -> Result<(), String> {
     Ok(())
 }
 
-fn open(folder: &Path) -> Frontier {
+fn open(wish: &Wish) -> Frontier {
     let settings = Settings {
         delay: Duration::ZERO,
         concurrency: 0,
         lease: Duration::from_secs(3600),
         ..Settings::default()
     };
-    let store = DiskStore::open(folder, &DiskOptions::default()).expect("the store opens");
+    let store = DiskStore::open(&wish.folder, &wish.options).expect("the store opens");
     let builder = Frontier::builder("bench").key(IdentityKey::from_seed(SEED)).settings(settings);
     pollster::block_on(builder.open(store, Timestamp::ZERO)).expect("the crawl opens")
 }

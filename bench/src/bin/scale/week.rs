@@ -13,7 +13,7 @@ pub fn run(wish: &Wish) {
         "{} settlements on {} URLs over {} hosts, each with a page record and a next visit; claim + settle in batches of {BATCH}\n",
         wish.settlements, wish.urls, wish.hosts
     );
-    let frontier = open(&wish.folder);
+    let frontier = open(wish);
     for first in (0..wish.urls).step_by(BATCH) {
         let requests =
             (first..first + BATCH as u64).map(|number| Request::get(url(number % wish.hosts, number)));

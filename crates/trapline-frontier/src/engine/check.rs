@@ -5,6 +5,7 @@
 use super::Engine;
 use super::census::Census;
 use super::crawl::Crawl;
+use super::moment::Moment;
 use super::queues::{Queue, QueueId};
 use super::urls::{EntryId, State};
 use crate::report::UrlState;
@@ -90,6 +91,10 @@ impl Crawl {
             let newest = self.urls.newest(self.urls[id].identity());
             let newest = newest.filter(|newest| self.chain(*newest).any(|other| other == id));
             ensure(newest.is_some(), || format!("{} is not found by its identity", self.name_of(id)))?;
+            let waits = matches!(state, State::Retrying | State::Scheduled | State::Revisiting);
+            ensure((self.urls.more(id).due != Moment::ZERO) == waits, || {
+                format!("{} is {state:?}, and its timer does not fit that", self.name_of(id))
+            })?;
             if self.is_gone(id) {
                 continue;
             }

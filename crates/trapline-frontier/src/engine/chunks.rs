@@ -3,13 +3,15 @@
 //! It can be photographed while it goes on changing: whoever changes a chunk that was not taken yet keeps a copy of it
 //! first, once.
 //!
-//! Chunks that were not used for a while can be put on a shelf, and come back by themselves when they are wanted.
+//! Chunks that were not used for a while can be put on a shelf, and come back by themselves when they are wanted. Those of an image
+//! from which the list was made can stay there until then: they are lent.
 
 use std::cell::{Cell, OnceCell};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::room::{Room, Shelved};
+use super::room::{Room, Shelved, unwind};
+use crate::frame_source::FrameSource;
 use crate::shelf::SHELF_THINGS;
 
 /// How many things a chunk holds.
@@ -30,12 +32,15 @@ pub(super) struct Chunks<T: Photographed> {
     len: usize,
     shot: Option<Box<Shot<T::Photo>>>,
     shelving: Option<Box<Shelving<T>>>,
+    lending: Option<Box<Lending<T>>>,
 }
 
 #[derive(Debug)]
 struct Chunk<T> {
-    /// Empty while it is on the shelf.
+    /// Empty while it is on the shelf, or lent.
     things: OnceCell<Vec<T>>,
+    /// The frame of an image that it is in, as long as it was not wanted.
+    frame: Cell<Option<u64>>,
     /// Where on the shelf it is, or was.
     place: Option<u64>,
     /// Whether it was used since somebody looked for chunks to put away.
@@ -56,23 +61,45 @@ struct Shelving<T> {
     bytes: Vec<u8>,
 }
 
+/// Where lent chunks are.
+#[derive(Debug)]
+struct Lending<T> {
+    source: Arc<dyn FrameSource>,
+    /// What a frame has in it; None if that cannot be.
+    read: fn(&[u8]) -> Option<Vec<T>>,
+    /// Nothing before this chunk is lent.
+    next: usize,
+    /// How many chunks are lent.
+    out: Cell<usize>,
+}
+
+impl<T> Lending<T> {
+    /// The things of a chunk, which are so many.
+    fn read(&self, frame: u64, count: usize) -> Vec<T> {
+        let bytes = self.source.frame(frame).unwrap_or_else(|| unwind());
+        let things = (self.read)(&bytes).filter(|things| things.len() == count);
+        // The source has compared its checksum, twice by now.
+        things.expect("a frame has what was in it when it was lent")
+    }
+}
+
 impl<T> Chunk<T> {
     fn new(things: Vec<T>) -> Self {
-        Self { things: OnceCell::from(things), place: None, is_used: Cell::new(true), is_changed: true }
+        Self::with(OnceCell::from(things), None)
+    }
+
+    fn lent(frame: u64) -> Self {
+        Self::with(OnceCell::new(), Some(frame))
+    }
+
+    fn with(things: OnceCell<Vec<T>>, frame: Option<u64>) -> Self {
+        Self { things, frame: Cell::new(frame), place: None, is_used: Cell::new(true), is_changed: true }
     }
 }
 
 impl<T> Shelving<T> {
     /// What a chunk takes of memory.
     const BYTES: u64 = (CHUNK * size_of::<T>()) as u64;
-
-    /// Brings a chunk of so many things back.
-    fn bring(&self, chunk: &Chunk<T>, count: usize) -> Vec<T> {
-        let mut things = self.read(chunk, count);
-        things.reserve_exact(CHUNK - count);
-        self.room.came_back(Self::BYTES);
-        things
-    }
 
     fn read(&self, chunk: &Chunk<T>, count: usize) -> Vec<T> {
         chunk.place.map_or_else(Vec::new, |place| (self.all)(&self.room, place, count))
@@ -125,7 +152,7 @@ impl<P> Shot<P> {
 
 impl<T: Photographed> Default for Chunks<T> {
     fn default() -> Self {
-        Self { chunks: Vec::new(), len: 0, shot: None, shelving: None }
+        Self { chunks: Vec::new(), len: 0, shot: None, shelving: None, lending: None }
     }
 }
 
@@ -181,17 +208,64 @@ impl<T: Photographed> Chunks<T> {
         self.len += 1;
     }
 
+    /// From now on chunks can be lent: a frame of this source has in it what `read` says.
+    pub(super) fn begin_lending(&mut self, source: Arc<dyn FrameSource>, read: fn(&[u8]) -> Option<Vec<T>>) {
+        self.lending = Some(Box::new(Lending { source, read, next: 0, out: Cell::new(0) }));
+    }
+
+    /// Appends the things of a frame, which stay there until they are wanted. False if they cannot, because chunks begin elsewhere.
+    pub(super) fn lend(&mut self, frame: u64, count: usize) -> bool {
+        let fits =
+            self.lending.is_some() && self.len == self.chunks.len() * CHUNK && (1..=CHUNK).contains(&count);
+        if fits {
+            self.lending.iter().for_each(|lending| lending.out.update(|out| out + 1));
+            self.chunks.push(Chunk::lent(frame));
+            self.len += count;
+            if let Some(shelving) = &self.shelving {
+                shelving.room.lent(Shelving::<T>::BYTES);
+            }
+        }
+        fits
+    }
+
+    /// The frame that a chunk is still in.
+    pub(super) fn frame_of(&self, chunk: usize) -> Option<u64> {
+        self.chunks.get(chunk)?.frame.get()
+    }
+
+    /// Lets go of the source if nothing is lent any more.
+    fn end_lending(&mut self) {
+        if self.lending.as_ref().is_some_and(|lending| lending.out.get() == 0) {
+            self.lending = None;
+        }
+    }
+
+    /// Brings lent chunks here, as long as it is not more than this. Answers whether those were all.
+    pub(super) fn bring_lent(&mut self, most: &mut usize) -> bool {
+        while let Some(lending) = &mut self.lending {
+            let is_lent = |number: &usize| self.chunks[*number].frame.get().is_some();
+            match (lending.next..self.chunks.len()).find(is_lent) {
+                None => self.lending = None,
+                Some(_) if *most == 0 => return false,
+                Some(next) => {
+                    lending.next = next;
+                    *most -= 1;
+                    self.here(next);
+                }
+            }
+        }
+        true
+    }
+
     /// How much memory it takes.
     pub(super) fn bytes(&self) -> usize {
         let chunks = self.chunks.capacity() * size_of::<Chunk<T>>();
         let things = |chunk: &Chunk<T>| chunk.things.get().map_or(0, Vec::capacity);
-        match &self.shelving {
-            None => {
-                let first = self.chunks.first().map_or(0, things);
-                (first + self.chunks.len().saturating_sub(1) * CHUNK) * size_of::<T>() + chunks
-            }
-            Some(_) => self.chunks.iter().map(things).sum::<usize>() * size_of::<T>() + chunks,
+        if self.shelving.is_none() && self.lending.is_none() {
+            let first = self.chunks.first().map_or(0, things);
+            return (first + self.chunks.len().saturating_sub(1) * CHUNK) * size_of::<T>() + chunks;
         }
+        self.chunks.iter().map(things).sum::<usize>() * size_of::<T>() + chunks
     }
 
     /// How much memory it takes besides what can be put on the shelf.
@@ -202,6 +276,7 @@ impl<T: Photographed> Chunks<T> {
     /// Puts chunks on the shelf that were not used since this was last done, from one on, until no more than so many bytes of any
     /// list are in memory. Answers where to go on; None at the end of the list.
     pub(super) fn put_away(&mut self, from: usize, most: u64) -> Option<usize> {
+        self.end_lending();
         let shelving = self.shelving.as_mut()?;
         for (at, chunk) in self.chunks.iter_mut().enumerate().skip(from) {
             if shelving.room.here() <= most {
@@ -260,10 +335,29 @@ impl<T: Photographed> Chunks<T> {
         chunk.things.get_mut().expect("it is there now")
     }
 
+    /// The things of a chunk that is elsewhere, which is as good as here from now on.
     #[cold]
     fn bring(&self, number: usize) -> Vec<T> {
-        let shelving = self.shelving.as_ref().expect("it was put there");
-        shelving.bring(&self.chunks[number], self.len_of(number))
+        let count = self.len_of(number);
+        let mut things = self.read_elsewhere(number, count);
+        if self.chunks[number].frame.take().is_some() {
+            self.lending.iter().for_each(|lending| lending.out.update(|out| out - 1));
+        }
+        things.reserve_exact(CHUNK - count);
+        if let Some(shelving) = &self.shelving {
+            shelving.room.came_back(Shelving::<T>::BYTES);
+        }
+        things
+    }
+
+    /// The things of a chunk that is elsewhere, which stays there.
+    fn read_elsewhere(&self, number: usize, count: usize) -> Vec<T> {
+        let chunk = &self.chunks[number];
+        match (chunk.frame.get(), &self.lending, &self.shelving) {
+            (Some(frame), Some(lending), _) => lending.read(frame, count),
+            (_, _, Some(shelving)) => shelving.read(chunk, count),
+            _ => unreachable!("it was put elsewhere"),
+        }
     }
 
     /// Begins a photograph of everything as it is now.
@@ -288,15 +382,13 @@ impl<T: Photographed> Chunks<T> {
         if let Some(saved) = shot.saved.remove(&number) {
             return Some(saved);
         }
-        let chunk = &self.chunks[number];
-        Some(match (chunk.things.get(), &self.shelving) {
+        if self.chunks[number].things.get().is_none() {
             // It is only looked at, and stays where it is.
-            (None, Some(shelving)) => {
-                let count = (self.len - number * CHUNK).min(CHUNK);
-                shot.take(number, &shelving.read(chunk, count))
-            }
-            (things, _) => shot.take(number, things.map_or(&[], Vec::as_slice)),
-        })
+            let things = self.read_elsewhere(number, self.len_of(number));
+            return self.shot.as_mut().map(|shot| shot.take(number, &things));
+        }
+        let things = self.chunks[number].things.get().map_or(&[][..], Vec::as_slice);
+        Some(shot.take(number, things))
     }
 
     /// Gives a photograph up.

@@ -16,7 +16,7 @@ use super::jobs::Jobs;
 use super::leases::Leases;
 use super::line::Lines;
 use super::moment::{Moment, Rank};
-use super::order::place_behind_all;
+use super::order::{date_of_rank, dated_rank, place_behind_all};
 use super::payloads::Payloads;
 use super::queues::{Queue, QueueId, Queues};
 use super::room::Room;
@@ -85,6 +85,8 @@ pub(super) struct Outside {
     pub(super) library: Option<Arc<dyn Library>>,
     /// What memory has no room for.
     pub(super) room: Option<Arc<Room>>,
+    /// Whether ranks tell dates in it, if that is its order.
+    pub(super) dates_ranks: bool,
 }
 
 /// Why and when an entry died.
@@ -113,6 +115,7 @@ impl Crawl {
     ) -> Self {
         let seed = u64::from_le_bytes(new.key.as_bytes()[..8].try_into().expect("a key has 32 bytes"));
         let mut urls = Urls::new(Payloads::new(outside.library), outside.room.as_ref());
+        urls.is_dated = outside.dates_ranks && new.settings.order == Order::Date;
         if let Some(most) = new.settings.max_urls {
             urls.reserve(most);
         }
@@ -155,6 +158,9 @@ impl Crawl {
     /// The next rank: later than everything so far.
     pub(super) fn draw(&mut self) -> Rank {
         self.rank += 1;
+        if self.urls.is_dated {
+            self.rank = self.rank.max(dated_rank(self.now));
+        }
         self.rank
     }
 
@@ -169,8 +175,10 @@ impl Crawl {
         let live = self.urls.live_mut(id);
         live.set_admitted(rank);
         live.band = Band::Fresh;
-        if self.settings.order == Order::Date {
-            self.urls.more_mut(id).place = Some(scheduled.as_millis());
+        let date = scheduled.as_millis();
+        let is_told = self.urls.is_dated && date_of_rank(rank) == date;
+        if self.settings.order == Order::Date && !is_told {
+            self.urls.more_mut(id).place = Some(date);
         } else if let Some(more) = self.urls.existing_more(id) {
             more.place = None;
         }

@@ -65,6 +65,8 @@ pub use payloads::UnreadRequest;
 /// engine again. `scan` and `stats` count among them: they let time pass, and a job take a step.
 #[derive(Debug)]
 pub struct Engine {
+    /// By which rules it decides.
+    rules: u16,
     /// What messages call the store it is in.
     store: &'static str,
     crawls: BTreeMap<Arc<str>, Crawl>,
@@ -103,15 +105,32 @@ impl Default for Engine {
 
 impl Engine {
     /// The version of the rules by which it decides. Whoever keeps a log of verbs notes it with each: an engine of other
-    /// rules may answer otherwise, so it does not do them again.
+    /// rules may answer otherwise, or remember other things, so it does not do them again, unless it is told to [follow](Self::follow)
+    /// those.
     ///
     /// Raised by one with every change after which any verb may answer otherwise than before, mended bugs included.
-    pub const RULES: u16 = 0;
+    ///
+    /// 1: what comes by date stands in lanes, in crawls that were made since.
+    pub const RULES: u16 = 1;
+
+    /// The last rules by which what comes by date stood in a tree.
+    const RULES_WITHOUT_DATED_RANKS: u16 = 0;
+
+    /// From now on verbs are done by these rules: those of an earlier engine that did them before. False if it does not know them.
+    #[must_use]
+    pub fn follow(&mut self, rules: u16) -> bool {
+        let is_known = rules <= Self::RULES;
+        if is_known {
+            self.rules = rules;
+        }
+        is_known
+    }
 
     /// An engine without crawls, for a store that messages call so.
     pub fn named(store: &'static str) -> Self {
         Self {
             store,
+            rules: Self::RULES,
             crawls: BTreeMap::new(),
             last_lease: 0,
             last_served: None,

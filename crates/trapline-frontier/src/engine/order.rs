@@ -1,14 +1,16 @@
 //! The order inside a queue: which of its pending URLs is next.
 //!
 //! What is admitted goes into lanes, one a class: lists that grow only at their ends and cost two links an entry.
-//! What comes back (retries, expired leases, released URLs whose neighbours have moved on) and everything in
-//! `date` order goes into a tree. The next URL is the better of the two heads.
+//! What comes back (retries, expired leases, released URLs whose neighbours have moved on) goes into a tree, and so does
+//! what belongs into the middle of a lane, as it happens in `date` order. The next URL is the better of the two heads.
 //!
 //! Only pending URLs that are due stand here.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
-use std::ops::Bound;
 use std::sync::Arc;
+
+use trapline_core::Timestamp;
 
 use super::moment::Rank;
 use super::urls::{Band, EntryId, State, Urls};
@@ -66,11 +68,30 @@ struct Spot {
 /// A place in the middle, with as much room before it (for `lifo`) as behind it (for what is put last there).
 const MIDDLE: u64 = 1 << 63;
 
+/// In `date` order a rank tells the time at which it was drawn, so that what is scheduled for its admission need not
+/// remember the date. So many ranks have the same one; whatever is drawn beyond them has a date of its own.
+const RANKS_OF_DATE: u32 = 21;
+
+/// From here on (the year 2109) ranks tell no date any more, or there would soon be none left.
+const DATES_END: u64 = 1 << 42;
+
+/// The first rank of a time; 0 where ranks tell none.
+pub(super) fn dated_rank(now: Timestamp) -> Rank {
+    let date = now.as_millis();
+    if date < DATES_END { date << RANKS_OF_DATE } else { 0 }
+}
+
+/// The date that a rank tells.
+pub(super) fn date_of_rank(rank: Rank) -> u64 {
+    rank >> RANKS_OF_DATE
+}
+
 /// The place of an entry that has no other: by its admission.
 fn place_of_admitted(order: Setting, rank: Rank) -> u64 {
     match order {
-        Setting::Fifo | Setting::Date => rank,
+        Setting::Fifo => rank,
         Setting::Lifo => MIDDLE - rank,
+        Setting::Date => date_of_rank(rank),
     }
 }
 
@@ -140,18 +161,17 @@ impl Order {
     /// Puts an entry where its class, band and place say.
     pub(super) fn insert(&mut self, setting: Setting, urls: &mut Urls, id: EntryId) {
         self.len += 1;
-        if urls.live(id).band == Band::Fresh && setting != Setting::Date {
-            let place = place(setting, urls, id);
+        if urls.live(id).band == Band::Fresh && (setting != Setting::Date || urls.is_dated) {
             let lane = self.lane(urls[id].class);
             let (first, last) = (lane.first, lane.last);
             let neighbours = if lane.is_empty() {
                 (lane.first, lane.last) = (id, id);
                 Some((EntryId::NONE, EntryId::NONE))
-            } else if place > self::place(setting, urls, last) {
+            } else if compare(setting, urls, id, last).is_gt() {
                 lane.last = id;
                 urls.live_mut(last).after = id;
                 Some((last, EntryId::NONE))
-            } else if place < self::place(setting, urls, first) {
+            } else if compare(setting, urls, id, first).is_lt() {
                 lane.first = id;
                 urls.live_mut(first).before = id;
                 Some((EntryId::NONE, first))
@@ -207,35 +227,44 @@ impl Order {
             return from_lane;
         };
         match from_lane {
-            Some(id) if spot(setting, urls, id) < *best => Some(id),
+            Some(id) if is_before(setting, urls, id, best) => Some(id),
             _ => Some(from_tree),
         }
     }
 
-    /// The URL that stands behind this one, which stands here.
-    pub(super) fn next(&self, setting: Setting, urls: &Urls, id: EntryId) -> Option<EntryId> {
-        let spot_of = |id| spot(setting, urls, id);
-        let here = spot_of(id);
-        let from_lane = if urls.live(id).in_tree {
-            self.lanes().find_map(|lane| {
-                // Nearly all that stand in the tree stand before the lane of their class.
-                let mut next = lane.first.some().filter(|_| lane.class >= here.class);
-                while let Some(id) = next.filter(|id| spot_of(*id) < here) {
-                    next = urls.live(id).after.some();
-                }
-                next
-            })
+    /// All from this one on, which stands here, in their order.
+    pub(super) fn from(&self, setting: Setting, urls: &Urls, id: EntryId) -> impl Iterator<Item = EntryId> {
+        let here = spot(setting, urls, id);
+        let mut lane = if urls.live(id).in_tree {
+            // Nearly all that stand in the tree stand before the lane of their class.
+            self.in_lanes(urls, EntryId::NONE).find(|id| !is_before(setting, urls, *id, &here))
         } else {
-            let next_lane = || self.lanes().find(|lane| lane.class > here.class)?.first.some();
-            urls.live(id).after.some().or_else(next_lane)
+            Some(id)
         };
-        let tree = self.more.as_ref().map(|more| &more.tree);
-        let from_tree = tree.and_then(|tree| tree.range((Bound::Excluded(here), Bound::Unbounded)).next());
-        match (from_lane, from_tree) {
-            (Some(id), Some((best, _))) if spot_of(id) < *best => Some(id),
-            (from_lane, None) => from_lane,
-            (_, Some((_, id))) => Some(*id),
-        }
+        let mut tree = self.more.iter().flat_map(move |more| more.tree.range(here.clone()..)).peekable();
+        std::iter::from_fn(move || {
+            if let Some((best, id)) = tree.peek().copied()
+                && lane.is_none_or(|id| !is_before(setting, urls, id, best))
+            {
+                tree.next();
+                return Some(*id);
+            }
+            let id = lane?;
+            lane = self.in_lanes(urls, id).next();
+            Some(id)
+        })
+    }
+
+    /// What stands in lanes behind this one, or all of it, in its order.
+    fn in_lanes<'a>(&'a self, urls: &'a Urls, behind: EntryId) -> impl Iterator<Item = EntryId> + 'a {
+        let follower = move |id: EntryId| match id.some() {
+            Some(id) => urls.live(id).after.some().or_else(|| {
+                let class = urls[id].class;
+                self.lanes().find(|lane| lane.class > class)?.first.some()
+            }),
+            None => self.best.first.some(),
+        };
+        std::iter::successors(follower(behind), move |id| follower(*id))
     }
 
     /// All lanes, the best first.
@@ -287,8 +316,29 @@ impl Order {
 }
 
 /// The place of an entry among its class and band.
-fn place(setting: Setting, urls: &Urls, id: EntryId) -> u64 {
+pub(super) fn place(setting: Setting, urls: &Urls, id: EntryId) -> u64 {
     urls.more(id).place.unwrap_or_else(|| place_of_admitted(setting, urls.live(id).admitted()))
+}
+
+/// Which of two stands first that were both admitted, in the same class. Texts are looked at only where nothing else decides:
+/// they may be in a log.
+fn compare(setting: Setting, urls: &Urls, one: EntryId, other: EntryId) -> Ordering {
+    let places = place(setting, urls, one).cmp(&place(setting, urls, other));
+    places.then_with(|| match setting {
+        Setting::Date => {
+            (urls.url(one), urls.live(one).admitted()).cmp(&(urls.url(other), urls.live(other).admitted()))
+        }
+        Setting::Fifo | Setting::Lifo => urls.live(one).admitted().cmp(&urls.live(other).admitted()),
+    })
+}
+
+/// Whether an entry stands before a spot. Again texts decide last.
+fn is_before(setting: Setting, urls: &Urls, id: EntryId, there: &Spot) -> bool {
+    let here = (urls[id].class, urls.live(id).band, place(setting, urls, id));
+    match here.cmp(&(there.class, there.band, there.place)) {
+        Ordering::Equal => spot(setting, urls, id) < *there,
+        ordering => ordering.is_lt(),
+    }
 }
 
 fn spot(setting: Setting, urls: &Urls, id: EntryId) -> Spot {

@@ -9,6 +9,7 @@ use trapline_core::{Terms, Timestamp};
 
 use super::crawl::Crawl;
 use super::moment::Moment;
+use super::order;
 use super::queues::{Queue, QueueId, Retired};
 use super::urls::{Band, EntryId, State};
 use crate::record::{CrawlRecord, QueueRecord, Record, RetiredBy, UrlRecord, UrlStanding};
@@ -114,12 +115,9 @@ impl Crawl {
                     return Some(Part::Leased(0));
                 }
                 let queue = self.urls[id].queue;
-                let mut next = Some(id);
-                while let Some(id) = next.filter(|_| records.len() < limit) {
-                    records.push(self.url_record(id));
-                    next = self.queues[queue].order.next(self.order(), &self.urls, id);
-                }
-                next.map_or(Part::Queue(QueueId(queue.0 + 1)), Part::Pending)
+                let mut entries = self.queues[queue].order.from(self.order(), &self.urls, id);
+                records.extend(entries.by_ref().take(room).map(|id| self.url_record(id)));
+                entries.next().map_or(Part::Queue(QueueId(queue.0 + 1)), Part::Pending)
             }
             Part::Leased(from) => {
                 let mut leases = self.leases.iter_from(from);
@@ -199,13 +197,13 @@ impl Crawl {
         let entry = &self.urls[id];
         let more = self.urls.more(id);
         let standing = match entry.state() {
-            State::Pending => match (self.urls.live(id).band, more.place) {
-                (Band::Returned, since) => UrlStanding::Returned(Timestamp::from_millis(since.unwrap_or(0))),
-                (Band::Fresh, place) => {
-                    let date = place.filter(|_| self.order() == Order::Date);
-                    UrlStanding::Pending(date.map(Timestamp::from_millis))
+            State::Pending => {
+                let place = Timestamp::from_millis(order::place(self.order(), &self.urls, id));
+                match self.urls.live(id).band {
+                    Band::Returned => UrlStanding::Returned(place),
+                    Band::Fresh => UrlStanding::Pending((self.order() == Order::Date).then_some(place)),
                 }
-            },
+            }
             State::Retrying => UrlStanding::Retry(more.due.at),
             State::Scheduled => UrlStanding::Scheduled(more.due.at),
             State::Leased | State::Free => UrlStanding::Leased,

@@ -89,7 +89,11 @@ impl Engine {
 
     /// Where a new crawl may keep what memory is not the place for.
     pub(super) fn outside(&self) -> Outside {
-        Outside { library: self.library.clone(), room: self.room.clone() }
+        Outside {
+            library: self.library.clone(),
+            room: self.room.clone(),
+            dates_ranks: self.rules > Self::RULES_WITHOUT_DATED_RANKS,
+        }
     }
 
     /// How much memory it takes besides what can be put on the shelf.

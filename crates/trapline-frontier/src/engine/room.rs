@@ -81,6 +81,11 @@ impl Room {
         self.here.fetch_add(bytes, Relaxed);
     }
 
+    /// A chunk of so many bytes is in an image that was nowhere before.
+    pub(super) fn lent(&self, bytes: u64) {
+        self.away.fetch_add(bytes, Relaxed);
+    }
+
     /// A chunk is nowhere any more, neither in memory nor on the shelf.
     pub(super) fn dropped(&self, bytes: u64, is_here: bool, place: Option<u64>, size: usize) {
         (if is_here { &self.here } else { &self.away }).fetch_sub(bytes, Relaxed);
@@ -136,11 +141,16 @@ impl Room {
 
     fn read(&self, place: u64, size: usize, from: usize, buffer: &mut [u8]) {
         if self.shelf.read(place, size, from, buffer).is_none() {
-            // Nothing can be decided without it, and nothing that is in memory is right any more. Whoever keeps the shelf knows
-            // why, and catches this.
-            std::panic::resume_unwind(Box::new("what was put on the shelf cannot be read"));
+            unwind();
         }
     }
+}
+
+/// Something that is elsewhere cannot be read. Nothing can be decided without it, and nothing that is in memory is right any more.
+/// Whoever keeps it knows why, and catches this.
+#[cold]
+pub(super) fn unwind() -> ! {
+    std::panic::resume_unwind(Box::new("what is kept elsewhere cannot be read"));
 }
 
 /// No thing has more bytes.

@@ -112,6 +112,19 @@ const MORE: u8 = 0x10;
 const VISITED: u8 = 0x20;
 const PAGE: u8 = 0x40;
 
+/// By the number that stands for them.
+const STATES: [State; 9] = [
+    State::Pending,
+    State::Retrying,
+    State::Scheduled,
+    State::Leased,
+    State::Done,
+    State::Revisiting,
+    State::Disregarded,
+    State::Dead,
+    State::Free,
+];
+
 impl Record {
     pub(super) fn identity(&self) -> Identity {
         let [a, b, c, d] = self.identity.map(u128::from);
@@ -119,17 +132,6 @@ impl Record {
     }
 
     pub(super) fn state(&self) -> State {
-        const STATES: [State; 9] = [
-            State::Pending,
-            State::Retrying,
-            State::Scheduled,
-            State::Leased,
-            State::Done,
-            State::Revisiting,
-            State::Disregarded,
-            State::Dead,
-            State::Free,
-        ];
         STATES[usize::from(self.bits & STATE)]
     }
 
@@ -162,6 +164,11 @@ impl Record {
         let known = bits & STATE <= State::Free as u8 && bits & !(STATE | MORE | VISITED | PAGE) == 0;
         let identity = words_of(Identity(identity));
         known.then_some(Self { identity, request, queue, cost, live, deletions, class, bits })
+    }
+
+    /// The state that these bits say.
+    pub(super) fn state_of(bits: u8) -> State {
+        STATES.get(usize::from(bits & STATE)).copied().unwrap_or(State::Free)
     }
 
     fn set_state(&mut self, state: State) {
@@ -278,6 +285,8 @@ pub(super) struct Urls {
     pub(super) more: Mores,
     payloads: Payloads,
     seen: Index,
+    /// Whether the order is by date, and ranks tell dates, so that lanes can be kept.
+    pub(super) is_dated: bool,
 }
 
 /// No live part.
@@ -293,6 +302,7 @@ impl Urls {
             more: Mores::on_shelf(room),
             payloads,
             seen: Index::default(),
+            is_dated: false,
         }
     }
 
@@ -312,22 +322,30 @@ impl Urls {
             .map(EntryId)
     }
 
-    /// Makes room in the seen table for all records that are there.
-    pub(super) fn reserve_seen(&mut self) {
-        self.seen.reserve(self.records.len());
+    /// Makes room in the seen table for so many records.
+    pub(super) fn reserve_seen(&mut self, records: usize) {
+        self.seen.reserve(records);
     }
 
     /// Looks at where entries will be found, ahead of time.
-    pub(super) fn touch_seen(&self, slots: std::ops::Range<u32>) {
-        let guess = |slot| self.seen.guess(hash_of(self.records[slot as usize].identity()));
-        std::hint::black_box(slots.fold(0, |all, slot| all ^ guess(slot).unwrap_or_default()));
+    pub(super) fn touch_seen(&self, identities: impl Iterator<Item = Identity>) {
+        let guess = |identity| self.seen.guess(hash_of(identity)).unwrap_or_default();
+        std::hint::black_box(identities.fold(0, |all, identity| all ^ guess(identity)));
     }
 
-    /// Lets an entry be found, if it is the newest of its URL.
-    pub(super) fn restore_seen(&mut self, id: EntryId) {
-        if self.more(id).newer.is_none() {
-            self.seen.insert(hash_of(self[id].identity()), id.0);
-        }
+    /// Lets an entry be found, the newest of its URL.
+    pub(super) fn restore_seen(&mut self, id: EntryId, identity: Identity) {
+        self.seen.insert(hash_of(identity), id.0);
+    }
+
+    /// Lets it not be found any more: there is a newer one.
+    pub(super) fn forget_seen(&mut self, id: EntryId) {
+        self.seen.remove(hash_of(self[id].identity()), id.0);
+    }
+
+    /// Brings here what is lent, as long as it is not more than this. Answers whether that was all.
+    pub(super) fn bring_lent(&mut self, most: &mut usize) -> bool {
+        self.records.bring_lent(most) && self.live.bring_lent(most)
     }
 
     /// What may be the newest entry of a URL, to be asked ahead of time for many at once.

@@ -57,11 +57,12 @@ pub(crate) fn write(stats: &Stats) -> v1::StatsResponse {
             texts,
             queues,
         }),
-        disk: disk.map(|Disk { segments, log_bytes, needed_bytes, snapshot_bytes }| v1::Disk {
+        disk: disk.map(|Disk { segments, log_bytes, needed_bytes, snapshot_bytes, log_position }| v1::Disk {
             segments,
             log_bytes,
             needed_bytes,
             snapshot_bytes,
+            log_position,
         }),
         pressure: pressure.map(write_pressure),
     }
@@ -106,11 +107,12 @@ pub(crate) fn read(stats: v1::StatsResponse) -> Stats {
             texts,
             queues,
         }),
-        disk: disk.map(|v1::Disk { segments, log_bytes, needed_bytes, snapshot_bytes }| Disk {
+        disk: disk.map(|v1::Disk { segments, log_bytes, needed_bytes, snapshot_bytes, log_position }| Disk {
             segments,
             log_bytes,
             needed_bytes,
             snapshot_bytes,
+            log_position,
         }),
         pressure: pressure.map(read_pressure),
     }

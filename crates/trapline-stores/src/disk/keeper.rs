@@ -74,6 +74,7 @@ pub(crate) fn run(shared: &Shared) {
 }
 
 fn keep(shared: &Shared) {
+    shared.bring_lent();
     while shared.bell.wait() {
         shared.make_ahead();
         if shared.wants_snapshot() {
@@ -87,7 +88,34 @@ fn keep(shared: &Shared) {
 /// While little is wasted, the keeper rests so many times as long as it rewrites.
 const RESTS: f64 = 3.0;
 
+/// So many frames of the snapshot from which the store was opened are read at once: a millisecond's work.
+const BROUGHT_AT_ONCE: usize = 16;
+
 impl Shared {
+    /// Reads what of a snapshot was not read at opening, so that its file can go. What memory has no room for is put away.
+    fn bring_lent(&self) {
+        loop {
+            let began = Instant::now();
+            let Ok(mut inner) = self.inner("read a snapshot") else { return };
+            let is_all = inner.engine.bring_lent(BROUGHT_AT_ONCE);
+            inner.engine.relieve();
+            if is_all {
+                return;
+            }
+            drop(inner);
+            // Half of the time is everybody else's.
+            if !self.bell.rest(began.elapsed()) {
+                return;
+            }
+            if self.bell.was_rung() {
+                self.make_ahead();
+                if self.wants_snapshot() {
+                    self.bell.ring();
+                }
+            }
+        }
+    }
+
     /// Makes the next segment, if it is time.
     fn make_ahead(&self) {
         if let Some(next) = self.wants_ahead() {

@@ -17,6 +17,7 @@ pub mod files;
 mod folder;
 mod keeper;
 mod ledger;
+mod lent;
 mod log;
 pub(crate) mod message;
 mod options;
@@ -57,13 +58,14 @@ use commit::{Commit, Failure};
 use files::{Files, Folder};
 use folder::Held;
 use keeper::Bell;
+use lent::Lender;
 use log::{NoRoom, Sizes, Urgency};
 use message::logged::{self, Which};
 use record::Draft;
-use shared::{Inner, Phase, Shared, Snapshots};
+use shared::{Inner, Phase, Shared, Snapshots, loss};
 use swap::Swap;
 use texts::Unread;
-use trouble::{lost_swap, no_room, stopped, unreadable, unsure};
+use trouble::{no_room, stopped, unreadable, unsure};
 
 use crate::planted::Planted;
 
@@ -148,7 +150,8 @@ impl DiskStore {
         let started = Instant::now();
         let DiskOptions { durability, snapshot_bytes, segment_bytes, background, max_memory, .. } = *options;
         let swap = max_memory.map(|most| Arc::new(Swap::new(Arc::clone(files), most, options.min_free_disk)));
-        let recovery = recover(files, options, swap.as_ref())?;
+        let lender = Arc::new(Lender::new(options.lazy_bytes));
+        let recovery = recover(files, options, swap.as_ref(), &lender)?;
         let recovery::Recovery {
             engine,
             mut log,
@@ -182,6 +185,7 @@ impl DiskStore {
             commit,
             texts,
             swap,
+            lender,
             files: Arc::clone(files),
             ahead,
             bell: Bell::default(),
@@ -622,11 +626,12 @@ fn recover(
     files: &Arc<dyn Files>,
     options: &DiskOptions,
     swap: Option<&Arc<Swap>>,
+    lender: &Arc<Lender>,
 ) -> Result<recovery::Recovery, StoreError> {
-    let recover = || recovery::recover(files, Sizes::of(options), swap, draw_number);
+    let recover = || recovery::recover(files, Sizes::of(options), swap, lender, draw_number);
     catch_unwind(AssertUnwindSafe(recover)).unwrap_or_else(|unwound| {
-        match swap.and_then(|swap| swap.failure()) {
-            Some(failure) => Err(lost_swap("open", &failure)),
+        match loss("open", swap.map(|swap| &**swap), lender) {
+            Some((_, error)) => Err(error),
             None => resume_unwind(unwound),
         }
     })

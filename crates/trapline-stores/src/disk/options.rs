@@ -46,6 +46,9 @@ pub struct DiskOptions {
     /// their places in the order of their queues, those first that were not used for longest. The seen set and the queues
     /// stay. None takes as much as there is. Defaults to none.
     pub max_memory: Option<u64>,
+    /// A snapshot of at least so many bytes is not read whole when the store is opened: what is remembered of single URLs stays in it
+    /// until it is wanted, or the thread in the background comes to it. Defaults to 16 MiB.
+    pub lazy_bytes: u64,
     /// Whether a thread takes snapshots and prepares segments ahead of time, and closing leaves a snapshot. Without it they
     /// are taken only when they are asked for, and nothing happens but in verbs: for tests that must repeat. Defaults to true.
     pub background: bool,
@@ -67,6 +70,7 @@ impl Default for DiskOptions {
             snapshot_bytes: 64 << 20,
             min_free_disk: 256 << 20,
             max_memory: None,
+            lazy_bytes: 16 << 20,
             background: true,
         }
     }

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use trapline_frontier::{Engine, ErrorKind, StoreError};
 
 use super::files::Files;
+use super::lent::Lender;
 use super::log::{Log, NoRoom, Place, Position, Sizes};
 use super::message::logged;
 use super::record::{self, Found, Record};
@@ -42,6 +43,7 @@ pub(crate) fn recover(
     files: &Arc<dyn Files>,
     sizes: Sizes,
     swap: Option<&Arc<Swap>>,
+    lender: &Arc<Lender>,
     draw: impl FnOnce() -> u128,
 ) -> Result<Recovery, StoreError> {
     let names = files.list().map_err(|error| cannot(format_args!("list {}: {error}", files.describe(""))))?;
@@ -60,7 +62,7 @@ pub(crate) fn recover(
         let _ = files.remove(SWAP);
     }
     let texts = Arc::new(Texts::new(Arc::clone(files)));
-    let Snapshots { newest: found, passed_over } = find_snapshots(&**files, &names, &texts, swap)?;
+    let Snapshots { newest: found, passed_over } = find_snapshots(&**files, &names, &texts, swap, lender)?;
     let snapshots_passed_over = passed_over.iter().filter(|(_, why)| why.is_trouble()).count() as u64;
     let origin = scan::origin(&**files)
         .map_err(|error| cannot(format_args!("read {}: {error}", files.describe(""))))?;
@@ -136,7 +138,8 @@ pub(crate) fn recover(
             Unusable::Broken(_) | Unusable::Unreadable(_) | Unusable::Newer(_) => {}
         }
     }
-    let Replay { engine, next, known, unsaved, .. } = replay;
+    let Replay { mut engine, next, known, unsaved, .. } = replay;
+    assert!(engine.follow(Engine::RULES), "they are its own");
     let last = next - 1;
     let Some(end) = end else {
         let log = Log::begin(Arc::clone(files), sizes, draw()).map_err(no_room)?;
@@ -188,13 +191,14 @@ fn find_snapshots(
     names: &[String],
     texts: &Arc<Texts>,
     swap: Option<&Arc<Swap>>,
+    lender: &Arc<Lender>,
 ) -> Result<Snapshots, StoreError> {
     let mut found = Snapshots::default();
     let mut numbers: Vec<u64> = names.iter().filter_map(|name| snapshot::number_of(name)).collect();
     numbers.sort_unstable_by(|a, b| b.cmp(a));
     for number in numbers {
         let name = snapshot::name(number);
-        match snapshot::read_into(empty(texts, swap), files, &name, texts) {
+        match snapshot::read_into(empty(texts, swap), files, &name, texts, Some(lender)) {
             Ok(snapshot) if snapshot.position.next == number => {
                 found.newest = Some(snapshot);
                 break;
@@ -325,7 +329,7 @@ impl Replay<'_> {
         let unreadable = |error: &dyn std::fmt::Display| {
             damaged(format_args!("{name}: record {sequence} at byte {at} cannot be read: {error}"))
         };
-        if record.rules != Engine::RULES {
+        if !self.engine.follow(record.rules) {
             return Err(other_rules("open", name, record));
         }
         let (texts, message) = record.parts().ok_or_else(|| unreadable(&"it lacks some of its texts"))?;

@@ -149,6 +149,7 @@ impl Salvage {
         // Once something is lost, other visits may come of a record than did, and nobody knows whose page is which.
         let pages = if self.is_whole { record.pages() } else { Pages::Left };
         self.texts.begin_again(texts::place(segment, at as u64), texts, pages);
+        let _ = self.engine.follow(record.rules);
         if self.is_whole {
             let answers = command.replay(&mut self.engine);
             self.is_whole = answers.is_ok_and(|answers| answers == record.answers);

@@ -10,13 +10,14 @@ use super::commit::{Commit, Failure};
 use super::files::Files;
 use super::folder::Held;
 use super::keeper::Bell;
+use super::lent::Lender;
 use super::log::{Ahead, Log};
 use super::record::Draft;
 use super::segment::Segment;
 use super::snapshot;
 use super::swap::Swap;
 use super::texts::Texts;
-use super::trouble::lost_swap;
+use super::trouble::{lost_frame, lost_swap};
 use crate::planted::Planted;
 
 /// What the threads of a store share.
@@ -26,6 +27,7 @@ pub(super) struct Shared {
     pub(super) commit: Commit,
     pub(super) texts: Arc<Texts>,
     pub(super) swap: Option<Arc<Swap>>,
+    pub(super) lender: Arc<Lender>,
     pub(super) files: Arc<dyn Files>,
     pub(super) ahead: Arc<Ahead>,
     pub(super) bell: Bell,
@@ -77,10 +79,19 @@ impl Phase {
     }
 }
 
+/// Why something that an engine has elsewhere cannot be read, if so, and what callers are told.
+pub(super) fn loss(attempted: &str, swap: Option<&Swap>, lender: &Lender) -> Option<(Failure, StoreError)> {
+    let swapped =
+        swap.and_then(Swap::failure).map(|failure| (failure.clone(), lost_swap(attempted, &failure)));
+    let lent = || lender.failure().map(|failure| (failure.clone(), lost_frame(attempted, &failure)));
+    swapped.or_else(lent)
+}
+
 impl Shared {
     /// What the store takes of the disk; None if it cannot be seen.
     pub(super) fn disk(&self) -> Option<Disk> {
-        let mut disk = Disk { needed_bytes: self.texts.ledger().alive_bytes(), ..Disk::default() };
+        let needed_bytes = self.texts.ledger().alive_bytes();
+        let mut disk = Disk { needed_bytes, log_position: self.commit.durable(), ..Disk::default() };
         for name in self.files.list().ok()? {
             // What was removed since it was listed takes nothing.
             let bytes = self.files.bytes(&name).unwrap_or(0);
@@ -108,9 +119,9 @@ impl Shared {
         appended
     }
 
-    /// Why something that was put on disk for want of memory cannot be read, if so.
-    pub(super) fn unreadable_swap(&self) -> Option<Failure> {
-        self.swap.as_ref().and_then(|swap| swap.failure())
+    /// Why something that the engine has elsewhere cannot be read, if so, and what callers are told.
+    pub(super) fn loss(&self, attempted: &str) -> Option<(Failure, StoreError)> {
+        loss(attempted, self.swap.as_deref(), &self.lender)
     }
 
     /// Does something with the engine. It unwinds if a page cannot be read, and nothing is promised any more.
@@ -119,10 +130,10 @@ impl Shared {
         attempted: &str,
         work: impl FnOnce() -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|unwound| match self.unreadable_swap() {
-            Some(failure) => {
-                self.commit.fail(failure.clone());
-                Err(lost_swap(attempted, &failure))
+        catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|unwound| match self.loss(attempted) {
+            Some((failure, error)) => {
+                self.commit.fail(failure);
+                Err(error)
             }
             None => resume_unwind(unwound),
         })
@@ -149,8 +160,8 @@ impl Shared {
         attempted: &str,
     ) -> Result<MutexGuard<'_, Inner>, StoreError> {
         let Ok(inner) = self.inner.lock() else {
-            if let Some(failure) = self.unreadable_swap() {
-                return Err(lost_swap(attempted, &failure));
+            if let Some((_, error)) = self.loss(attempted) {
+                return Err(error);
             }
             return Err(StoreError::new(
                 ErrorKind::Corrupt,

@@ -21,11 +21,12 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
-use trapline_frontier::{BadImage, Engine, Frame, ReadFrame};
+use trapline_frontier::{BadImage, Engine, Frame, FrameSource, ReadFrame};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use super::files::{Files, LogFile};
 use super::ledger::Ledger;
+use super::lent::{Lender, LentFrames};
 use super::log::Position;
 use super::texts::Texts;
 
@@ -226,29 +227,44 @@ fn header_of(file: &dyn LogFile) -> Result<Header, Unusable> {
 
 /// Reads the snapshot in a file.
 pub(crate) fn read(files: &dyn Files, file: &str, texts: &Arc<Texts>) -> Result<Snapshot, Unusable> {
-    read_into(texts.engine(), files, file, texts)
+    read_into(texts.engine(), files, file, texts, None)
 }
 
-/// Reads the snapshot in a file, into an engine without crawls that has these texts.
+/// Reads the snapshot in a file, into an engine without crawls that has these texts. A lender may leave much of it where it is.
 pub(crate) fn read_into(
     engine: Engine,
     files: &dyn Files,
-    file: &str,
+    name: &str,
     texts: &Arc<Texts>,
+    lender: Option<&Arc<Lender>>,
 ) -> Result<Snapshot, Unusable> {
-    let file = files.open(file)?;
+    let file = files.open(name)?;
     let Header { store, position, ledger, length } = header_of(&*file)?;
-    let mut restore = engine.restore();
+    let bytes = files.bytes(name)?;
+    let lent = lender.filter(|lender| lender.lends(bytes));
+    let lent = lent.map(|lender| LentFrames::new(lender, &file, files.describe(name)));
+    let mut restore = match &lent {
+        // The identity alone takes sixteen bytes.
+        Some(lent) => engine.restore_from(Arc::clone(lent) as Arc<dyn FrameSource>, bytes / 16),
+        None => engine.restore(),
+    };
     let mut end = length;
     // Reading takes half of the time, and another thread can do that.
     std::thread::scope(|scope| {
         let (sender, frames) = std::sync::mpsc::sync_channel(READ_AHEAD);
-        let file = &*file;
-        scope.spawn(move || read_frames(file, length, &sender));
+        let (file, lent) = (&*file, lent.as_deref());
+        scope.spawn(move || read_frames(file, length, lent, &sender));
         for frame in frames {
             let (place, frame) = frame?;
             end = place.end;
-            restore.frame(frame).map_err(|error| unusable(place.start, &error))?;
+            restore.frame(frame).map_err(|error| {
+                // What was whole when it was read first, and cannot be read once more, is not damaged.
+                let failure = lent.and_then(|_| lender?.take_failure());
+                failure.map_or_else(
+                    || unusable(place.start, &error),
+                    |failure| Unusable::Unreadable(failure.to_string()),
+                )
+            })?;
         }
         Ok::<_, Unusable>(())
     })?;
@@ -266,25 +282,31 @@ const READ_AHEAD: usize = 64;
 type ReadFrames = std::sync::mpsc::SyncSender<Result<(Range<u64>, ReadFrame), Unusable>>;
 
 /// Reads the frames from a byte on, and says where each is, until one is none or nobody wants them any more.
-fn read_frames(file: &dyn LogFile, begin: u64, sender: &ReadFrames) {
+fn read_frames(file: &dyn LogFile, begin: u64, lent: Option<&LentFrames>, sender: &ReadFrames) {
     let mut at = begin;
     for number in 0.. {
-        let frame = read_frame(file, at, number).transpose();
-        let Some(frame) = frame else { return };
-        let is_none = frame.is_err();
-        let frame = frame.map(|(length, frame)| {
-            let place = at..at + length;
+        let Some(bytes) = read_bytes(file, at, number).transpose() else { return };
+        let frame = bytes.and_then(|bytes| {
+            let place = at..at + (FRAME_HEADER + bytes.len()) as u64;
             at = place.end;
-            (place, frame)
+            let frame = match lent {
+                Some(lent) => {
+                    lent.begins(place.start);
+                    ReadFrame::lend(&bytes, number)
+                }
+                None => ReadFrame::read(&bytes),
+            };
+            frame.map(|frame| (place.clone(), frame)).map_err(|error| unusable(place.start, &error))
         });
+        let is_none = frame.is_err();
         if sender.send(frame).is_err() || is_none {
             return;
         }
     }
 }
 
-/// The frame at a byte, and how many bytes it takes; None at the end.
-fn read_frame(file: &dyn LogFile, at: u64, number: u64) -> Result<Option<(u64, ReadFrame)>, Unusable> {
+/// The bytes of the frame at a byte; None at the end.
+pub(crate) fn read_bytes(file: &dyn LogFile, at: u64, number: u64) -> Result<Option<Vec<u8>>, Unusable> {
     let head = file.read_at(at, FRAME_HEADER)?;
     if head.is_empty() {
         return Ok(None);
@@ -300,8 +322,7 @@ fn read_frame(file: &dyn LogFile, at: u64, number: u64) -> Result<Option<(u64, R
     if *checksum != xxh3_64_with_seed(&frame, number).to_le_bytes() {
         return Err(Unusable::Broken(format!("it is damaged at byte {at}")));
     }
-    let read = ReadFrame::read(&frame).map_err(|error| unusable(at, &error))?;
-    Ok(Some(((FRAME_HEADER + length) as u64, read)))
+    Ok(Some(frame))
 }
 
 fn unusable(at: u64, error: &BadImage) -> Unusable {

@@ -54,6 +54,17 @@ pub(super) fn lost_swap(attempted: &str, failure: &Failure) -> StoreError {
     )
 }
 
+/// What was left in a snapshot when the store was opened cannot be read. Nothing was done.
+pub(super) fn lost_frame(attempted: &str, failure: &Failure) -> StoreError {
+    StoreError::new(
+        ErrorKind::Corrupt,
+        format!(
+            "disk store: cannot {attempted}: {failure}, which was whole when the store went on from it, so what is in memory cannot \
+             be trusted any more; what was answered before is safe: look after the disk, then open the store again"
+        ),
+    )
+}
+
 /// It was done in memory, and may or may not be on disk.
 pub(super) fn unsure(attempted: &str, failure: &Failure) -> StoreError {
     StoreError::new(

@@ -123,11 +123,12 @@ fn verify_once(files: &Arc<dyn Files>, progress: Progress<'_>) -> Result<Verifie
             doing = Doing::Lost;
         }
         snapshots.meet(&mut doing, record.sequence, &mut troubles);
-        if record.rules != Engine::RULES && !matches!(doing, Doing::Waiting(Some(_)) | Doing::Lost) {
+        if record.rules > Engine::RULES && !matches!(doing, Doing::Waiting(Some(_)) | Doing::Lost) {
             let file = files.describe(&Segment::name(segment));
             doing = Doing::Waiting(Some(recovery::other_rules("verify", &file, record)));
         }
         let engine = doing.engine()?;
+        let _ = engine.follow(record.rules);
         texts.begin_again(texts::place(segment, at as u64), record_texts, record.pages());
         let answers = command.replay(engine);
         texts.take();

@@ -11,18 +11,22 @@ use trapline_stores::{DiskOptions, DiskStore, Durability};
 use crate::folder::TestFolder;
 use crate::sim_files::SimFiles;
 
-/// Small segments, so that there are several.
+/// Small segments, so that there are several, and snapshots of which no more is read than must be.
 pub(crate) const SMALL: DiskOptions = DiskOptions {
     durability: Durability::Batch,
     segment_bytes: 64 << 10,
     snapshot_bytes: u64::MAX,
     min_free_disk: 0,
     max_memory: None,
+    lazy_bytes: 0,
     background: false,
 };
 
 /// The same without any memory: whatever can be put on disk is, after each verb.
 pub(crate) const SWAPPING: DiskOptions = DiskOptions { max_memory: Some(0), ..SMALL };
+
+/// Snapshots are read whole.
+pub(crate) const EAGER: DiskOptions = DiskOptions { lazy_bytes: u64::MAX, ..SMALL };
 
 #[derive(Default)]
 struct Real {
@@ -35,7 +39,7 @@ struct Real {
 impl Real {
     fn open_latest(&mut self) -> Arc<dyn Store> {
         let path = self.folders.last().expect("one was opened").path();
-        let store = Arc::new(DiskStore::open(path, &SMALL).expect("it opens"));
+        let store = Arc::new(DiskStore::open(path, &EAGER).expect("it opens"));
         // What is done from now on comes after a snapshot; what was done before it was opened is in it.
         store.snapshot().expect("a snapshot is taken");
         self.store = Some(Arc::clone(&store));

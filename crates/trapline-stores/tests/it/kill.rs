@@ -47,6 +47,7 @@ const OPTIONS: DiskOptions = DiskOptions {
     snapshot_bytes: 150 << 10,
     min_free_disk: 0,
     max_memory: Some(100 << 10),
+    lazy_bytes: 0,
     background: true,
 };
 

@@ -5,6 +5,7 @@ mod faults;
 mod folder;
 mod formats;
 mod kill;
+mod lazy;
 mod opening;
 mod overlapping;
 mod pages;

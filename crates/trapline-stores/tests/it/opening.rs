@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use trapline_core::{Request, Timestamp};
-use trapline_frontier::{Engine, ErrorKind, Frontier, Store, StoreError};
+use trapline_frontier::{Engine, ErrorKind, Frontier, Order, Settings, Store, StoreError};
 use trapline_stores::disk::verify;
 use trapline_stores::{DiskOptions, DiskStore, Durability};
 
@@ -231,6 +231,36 @@ fn what_an_engine_of_other_rules_did_is_not_done_again() {
     assert_eq!(error.kind(), ErrorKind::Unsupported);
     let told = error.to_string().replace(&folder.path().display().to_string(), "PATH");
     assert_eq!(told, expected("verify"));
+}
+
+/// What an engine of earlier rules did is done again by its rules, and what comes then by those of the crawl: one ordered by date keeps
+/// what has a date in trees, as it did.
+#[test]
+fn what_an_engine_of_earlier_rules_did_is_done_again_as_it_did_it() {
+    let folder = TestFolder::new();
+    let open = || {
+        let store: Arc<dyn Store> = Arc::new(open(&folder).expect("it opens"));
+        let settings = Settings { order: Order::Date, ..Settings::default() };
+        let crawl = Frontier::builder("c").settings(settings).open_shared(store, NOW);
+        pollster::block_on(crawl).expect("a crawl can be opened")
+    };
+    let rare = |crawl: &Frontier| pollster::block_on(crawl.stats(NOW)).unwrap().memory.unwrap().rare;
+    let crawl = open();
+    admit(&crawl, 0..20);
+    let in_lanes = rare(&crawl);
+    drop(crawl);
+    let records = places(&folder.segments()[0]).len() - 1;
+    for record in 0..records {
+        forge(&folder.segments()[0], record, RULES, 1);
+    }
+    let crawl = open();
+    let in_trees = rare(&crawl);
+    assert!(in_trees > in_lanes, "{in_trees} bytes, and {in_lanes} in lanes");
+    admit(&crawl, 20..40);
+    assert!(rare(&crawl) > in_trees);
+    drop(crawl);
+    let found = verify(folder.path(), &mut |_| ()).unwrap();
+    assert_eq!((found.damages, found.urls), (vec![], 40));
 }
 
 /// As stores are opened by programs.

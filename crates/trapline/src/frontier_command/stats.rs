@@ -81,6 +81,7 @@ impl ShowStats {
                     "log_bytes": disk.log_bytes,
                     "needed_bytes": disk.needed_bytes,
                     "snapshot_bytes": disk.snapshot_bytes,
+                    "log_position": disk.log_position,
                 }))),
             ),
             (

@@ -95,6 +95,9 @@ pub(super) struct CrawlMessage {
     /// How many of those follow that early versions have here.
     #[prost(message, optional, tag = "36")]
     pub(super) kept: Option<KeptMessage>,
+    /// Whether ranks tell dates.
+    #[prost(bool, tag = "37")]
+    pub(super) is_dated: bool,
 }
 
 /// Settings by their names, as texts; those a text would round are beside it.
@@ -242,6 +245,7 @@ impl CrawlMessage {
             queues: crawl.queues.len(),
             mores: crawl.urls.more.len() as u32,
             kept: Some(KeptMessage::of(crawl)),
+            is_dated: crawl.urls.is_dated,
         }
     }
 }

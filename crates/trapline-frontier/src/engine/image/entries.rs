@@ -94,7 +94,7 @@ pub(super) struct PlainLivesMessage {
 const COUNT_MAX: u32 = 1 << 16;
 
 const RETURNED: u64 = 1;
-const IN_TREE: u64 = 2;
+pub(super) const IN_TREE: u64 = 2;
 
 /// What few entries of a chunk have.
 #[derive(Clone, PartialEq, Message)]

@@ -12,6 +12,7 @@ mod column;
 mod crawl;
 mod entries;
 mod kept;
+mod lent;
 mod parts;
 mod queues;
 mod restore;
@@ -25,9 +26,11 @@ use prost::{Message, Oneof};
 use super::Engine;
 use super::crawl::Crawl;
 use super::urls::{Live, Record};
+use crate::frame_source::FrameSource;
 use crawl::CrawlMessage;
 use entries::{LivesMessage, MoresMessage, PlainLivesMessage, PlainRecordsMessage, RecordsMessage};
 use kept::{DeathsMessage, DisregardsMessage, LeasesMessage, NotesMessage};
+use lent::{LentLives, LentRecords};
 use queues::QueuesMessage;
 use restore::Restored;
 
@@ -223,7 +226,22 @@ impl Engine {
 
     /// Begins to make an engine without crawls that of an image, from its frames.
     pub fn restore(self) -> Restore {
-        Restore { engine: self, crawl: None, begun: false, ended: false }
+        Restore { engine: self, crawl: None, source: None, begun: false, ended: false }
+    }
+
+    /// The same; what frames were read for lending have in them stays in their source until it is wanted.
+    /// What the image says of its size is not believed beyond so many records.
+    pub fn restore_from(self, source: Arc<dyn FrameSource>, most_records: u64) -> Restore {
+        Restore { source: Some((source, most_records)), ..self.restore() }
+    }
+
+    /// Brings here some of what is still lent by the source of the image that it was made from: so many frames. Answers whether that was all.
+    ///
+    /// # Panics
+    /// It unwinds, without a message, if the source cannot give a frame. The engine is not to be used after that.
+    pub fn bring_lent(&mut self, frames: usize) -> bool {
+        let mut most = frames;
+        self.crawls.values_mut().all(|crawl| crawl.urls.bring_lent(&mut most))
     }
 }
 
@@ -255,6 +273,7 @@ impl Crawl {
 pub struct Restore {
     engine: Engine,
     crawl: Option<Restored>,
+    source: Option<(Arc<dyn FrameSource>, u64)>,
     begun: bool,
     ended: bool,
 }
@@ -267,6 +286,8 @@ pub struct ReadFrame(Read);
 enum Read {
     Records(Vec<Record>),
     Lives(Vec<Live>),
+    LentRecords(LentRecords),
+    LentLives(LentLives),
     Other(Box<Content>),
 }
 
@@ -283,6 +304,18 @@ impl ReadFrame {
             Content::Lives(message) => Read::Lives(message.read()?),
             Content::PlainLives(message) => Read::Lives(message.read()?),
             content => Read::Other(Box::new(content)),
+        }))
+    }
+
+    /// Reads as much of a frame as must be known of what stays in it.
+    ///
+    /// # Errors
+    /// If it cannot be read, or what it says cannot be.
+    pub fn lend(bytes: &[u8], number: u64) -> Result<Self, BadImage> {
+        Ok(Self(match lent::read(bytes, number)? {
+            Some(lent::Lent::Records(records)) => Read::LentRecords(records),
+            Some(lent::Lent::Lives(lives)) => Read::LentLives(lives),
+            None => return Self::read(bytes),
         }))
     }
 }
@@ -306,6 +339,8 @@ impl Restore {
                 crawl?.lives(lives);
                 return Ok(());
             }
+            Read::LentRecords(records) => return crawl?.lent_records(&records),
+            Read::LentLives(lives) => return crawl?.lent_lives(&lives),
             Read::Other(content) => *content,
         };
         match content {
@@ -319,7 +354,7 @@ impl Restore {
             }
             Content::Crawl(message) => {
                 self.end_crawl()?;
-                self.crawl = Some(Restored::begin(*message, &self.engine)?);
+                self.crawl = Some(Restored::begin(*message, &self.engine, self.source.as_ref())?);
             }
             // They were read.
             Content::Records(_) | Content::PlainRecords(_) | Content::Lives(_) | Content::PlainLives(_) => {}

@@ -11,6 +11,7 @@ use super::BadImage;
 use super::crawl::{CrawlMessage, EndedJobMessage};
 use super::entries::MoresMessage;
 use super::kept::{DeathMessage, DisregardMessage, KeptMessage, LeaseMessage, NoteMessage};
+use super::lent::{self, LentLives, LentRecords};
 use super::parts::{read_moment, unshifted};
 use super::queues::QueuesMessage;
 use crate::engine::Engine;
@@ -21,6 +22,7 @@ use crate::engine::queues::{QueueId, Retired, Standing};
 use crate::engine::room::Room;
 use crate::engine::timers::Event;
 use crate::engine::urls::{EntryId, Live, Record, State};
+use crate::frame_source::FrameSource;
 use crate::report::CrawlState;
 use crate::verbs::NewCrawl;
 
@@ -33,10 +35,24 @@ pub(super) struct Restored {
     crawl: Crawl,
     message: CrawlMessage,
     room: Option<Arc<Room>>,
+    /// Where frames stay, if they do.
+    source: Option<Arc<dyn FrameSource>>,
+    /// There cannot be more.
+    most_records: u64,
+    /// The first so many records stay in their frames.
+    lent: u32,
+    /// A bit for each live part that stands in a tree, or did once, as far as records are lent.
+    in_trees: Vec<u64>,
+    /// Which of the records that are lent wait for a timer.
+    waiting: Vec<EntryId>,
 }
 
 impl Restored {
-    pub(super) fn begin(mut message: CrawlMessage, engine: &Engine) -> Result<Self, BadImage> {
+    pub(super) fn begin(
+        mut message: CrawlMessage,
+        engine: &Engine,
+        source: Option<&(Arc<dyn FrameSource>, u64)>,
+    ) -> Result<Self, BadImage> {
         let key = <[u8; 32]>::try_from(message.key.as_slice()).map_err(|_| BadImage::Impossible("a key"))?;
         let settings = message.settings.as_ref().ok_or(BadImage::Lacks("settings"))?.read()?;
         if message.partitions == 0 || message.partitions > crate::engine::MOST_PARTITIONS {
@@ -53,6 +69,7 @@ impl Restored {
         };
         crawl.now = Timestamp::from_millis(message.now);
         crawl.rank = message.rank;
+        crawl.urls.is_dated = message.is_dated;
         crawl.unswept = message.unswept;
         crawl.generation = message.reconsidered.len() as u64;
         crawl.reconsidered = message.reconsidered.iter().copied().map(Moment::from).collect();
@@ -75,7 +92,20 @@ impl Restored {
         let (leases, deaths) = (std::mem::take(&mut message.leases), std::mem::take(&mut message.deaths));
         let (disregards, notes) =
             (std::mem::take(&mut message.disregards), std::mem::take(&mut message.notes));
-        let mut restored = Self { crawl, message, room: engine.room.clone() };
+        if let Some((source, _)) = source {
+            crawl.urls.records.begin_lending(Arc::clone(source), lent::records);
+            crawl.urls.live.begin_lending(Arc::clone(source), lent::lives);
+        }
+        let mut restored = Self {
+            crawl,
+            message,
+            room: engine.room.clone(),
+            source: source.map(|(source, _)| Arc::clone(source)),
+            most_records: source.map_or(0, |(_, most)| *most),
+            lent: 0,
+            in_trees: Vec::new(),
+            waiting: Vec::new(),
+        };
         restored.leases(&leases)?;
         restored.deaths(deaths)?;
         restored.disregards(disregards)?;
@@ -121,11 +151,55 @@ impl Restored {
         self.relieve();
     }
 
+    /// Records that stay in their frame. The seen table has them from now on.
+    pub(super) fn lent_records(&mut self, records: &LentRecords) -> Result<(), BadImage> {
+        let urls = &mut self.crawl.urls;
+        let first = urls.slots();
+        if first == 0 {
+            urls.reserve_seen(self.most_records.min(self.message.records.into()) as usize);
+        }
+        if first != self.lent || !urls.records.lend(records.frame, records.len()) {
+            return Err(BadImage::Impossible("records in pieces"));
+        }
+        self.lent = urls.slots();
+        let identities: Vec<_> = records.identities().collect();
+        for some in identities.chunks(TOUCHED_AHEAD as usize) {
+            // Where they will be is looked at before, all at once: none of these looks waits for another.
+            urls.touch_seen(some.iter().map(|(_, identity)| *identity));
+            for (at, identity) in some {
+                urls.restore_seen(EntryId(first + at), *identity);
+            }
+        }
+        Ok(())
+    }
+
     pub(super) fn lives(&mut self, lives: Vec<Live>) {
         for live in lives {
+            if live.in_tree {
+                self.note_in_tree(self.crawl.urls.live.len());
+            }
             self.crawl.urls.live.push(live);
         }
         self.relieve();
+    }
+
+    /// Live parts that stay in their frame.
+    pub(super) fn lent_lives(&mut self, lives: &LentLives) -> Result<(), BadImage> {
+        let first = self.crawl.urls.live.len();
+        if !self.crawl.urls.live.lend(lives.frame, lives.len()) {
+            return Err(BadImage::Impossible("live parts in pieces"));
+        }
+        for at in lives.in_trees() {
+            self.note_in_tree(first + at);
+        }
+        Ok(())
+    }
+
+    fn note_in_tree(&mut self, live: usize) {
+        if self.in_trees.len() <= live / 64 {
+            self.in_trees.resize(live / 64 + 1, 0);
+        }
+        self.in_trees[live / 64] |= 1 << (live % 64);
     }
 
     pub(super) fn mores(&mut self, message: MoresMessage) -> Result<(), BadImage> {
@@ -135,7 +209,16 @@ impl Restored {
             if urls.more.get(id).is_some() {
                 return Err(BadImage::Impossible("one entry twice"));
             }
-            urls.more.put(id, more.read()?);
+            let more = more.read()?;
+            if id.0 < self.lent {
+                if more.newer.is_some() {
+                    urls.forget_seen(id);
+                }
+                if more.due != Moment::ZERO {
+                    self.waiting.push(id);
+                }
+            }
+            urls.more.put(id, more);
         }
         self.relieve();
         Ok(())
@@ -171,7 +254,7 @@ impl Restored {
         }
         self.check_records()?;
         self.make_jobs()?;
-        self.make_orders();
+        self.make_orders()?;
         self.make_lines();
         self.make_timers();
         Ok(self.crawl)
@@ -189,16 +272,16 @@ impl Restored {
         }
     }
 
-    /// Whether what records refer to is there; and the seen table.
+    /// Whether what records refer to is there; and the seen table. Those that are lent have their checksum.
     fn check_records(&mut self) -> Result<(), BadImage> {
         let (lives, queues) = (self.message.lives, self.message.queues);
-        self.crawl.urls.reserve_seen();
-        for slot in 0..self.message.records {
+        self.crawl.urls.reserve_seen(self.message.records as usize);
+        for slot in self.lent..self.message.records {
             self.relieve_at(slot);
             let urls = &mut self.crawl.urls;
             if slot.is_multiple_of(TOUCHED_AHEAD) {
-                // Where they will be is looked at before, all at once: none of these looks waits for another.
-                urls.touch_seen(slot..(slot + TOUCHED_AHEAD).min(self.message.records));
+                let ahead = slot..(slot + TOUCHED_AHEAD).min(self.message.records);
+                urls.touch_seen(ahead.map(|slot| urls[EntryId(slot)].identity()));
             }
             let id = EntryId(slot);
             if urls.state(id) == State::Free {
@@ -214,7 +297,9 @@ impl Restored {
             {
                 return Err(BadImage::Impossible("a record"));
             }
-            urls.restore_seen(id);
+            if urls.more(id).newer.is_none() {
+                urls.restore_seen(id, urls[id].identity());
+            }
         }
         Ok(())
     }
@@ -234,19 +319,47 @@ impl Restored {
     }
 
     /// The trees of the queues' orders; their lanes are there already.
-    fn make_orders(&mut self) {
-        for slot in 0..self.message.records {
+    fn make_orders(&mut self) -> Result<(), BadImage> {
+        for chunk in 0..(self.lent as usize).div_ceil(CHUNK) {
+            for id in self.perhaps_in_trees(chunk)? {
+                self.make_order(id);
+            }
+            self.relieve();
+        }
+        for slot in self.lent..self.message.records {
             self.relieve_at(slot);
-            let Crawl { urls, queues, settings, .. } = &mut self.crawl;
-            let id = EntryId(slot);
-            if urls.state(id) != State::Pending || !urls.live(id).in_tree {
-                continue;
-            }
-            let queue = &mut queues[urls[id].queue];
-            let gone = urls[id].deletions != queue.deletions() || urls.live(id).purges != queue.purges();
-            if !gone {
-                queue.order.restore_in_tree(settings.order, urls, id);
-            }
+            self.make_order(EntryId(slot));
+        }
+        Ok(())
+    }
+
+    /// Which records of a chunk that is lent, or was, may stand in a tree.
+    fn perhaps_in_trees(&self, chunk: usize) -> Result<Vec<EntryId>, BadImage> {
+        if self.in_trees.is_empty() {
+            return Ok(Vec::new());
+        }
+        let slots = (chunk * CHUNK) as u32..self.lent.min(((chunk + 1) * CHUNK) as u32);
+        let Some((frame, source)) = self.crawl.urls.records.frame_of(chunk).zip(self.source.as_ref()) else {
+            return Ok(slots.map(EntryId).collect());
+        };
+        let bytes = source.frame(frame).ok_or(BadImage::Lacks("a frame that was there"))?;
+        let lives = lent::lives_of_records(&bytes, slots.len()).ok_or(BadImage::Impossible("a record"))?;
+        let is_in_tree = |live: u64| {
+            let live = live.wrapping_sub(1);
+            self.in_trees.get((live / 64) as usize).is_some_and(|bits| bits >> (live % 64) & 1 != 0)
+        };
+        Ok(slots.zip(lives).filter(|(_, live)| is_in_tree(*live)).map(|(slot, _)| EntryId(slot)).collect())
+    }
+
+    fn make_order(&mut self, id: EntryId) {
+        let Crawl { urls, queues, settings, .. } = &mut self.crawl;
+        if urls.state(id) != State::Pending || !urls.live(id).in_tree {
+            return;
+        }
+        let queue = &mut queues[urls[id].queue];
+        let gone = urls[id].deletions != queue.deletions() || urls.live(id).purges != queue.purges();
+        if !gone {
+            queue.order.restore_in_tree(settings.order, urls, id);
         }
     }
 
@@ -288,7 +401,10 @@ impl Restored {
                 crawl.timers.set(moment, Event::Queue(id));
             }
         }
-        for slot in 0..self.message.records {
+        for id in std::mem::take(&mut self.waiting) {
+            self.crawl.timers.set(self.crawl.urls.more(id).due, Event::Due(id));
+        }
+        for slot in self.lent..self.message.records {
             self.relieve_at(slot);
             let (crawl, id) = (&mut self.crawl, EntryId(slot));
             if waits(crawl.urls.state(id)) {

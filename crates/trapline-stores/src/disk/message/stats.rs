@@ -81,19 +81,21 @@ struct DiskMessage {
     needed_bytes: u64,
     #[prost(uint64, tag = "4")]
     snapshot_bytes: u64,
+    #[prost(uint64, tag = "5")]
+    log_position: u64,
 }
 
 impl From<Disk> for DiskMessage {
     fn from(disk: Disk) -> Self {
-        let Disk { segments, log_bytes, needed_bytes, snapshot_bytes } = disk;
-        Self { segments, log_bytes, needed_bytes, snapshot_bytes }
+        let Disk { segments, log_bytes, needed_bytes, snapshot_bytes, log_position } = disk;
+        Self { segments, log_bytes, needed_bytes, snapshot_bytes, log_position }
     }
 }
 
 impl From<DiskMessage> for Disk {
     fn from(message: DiskMessage) -> Self {
-        let DiskMessage { segments, log_bytes, needed_bytes, snapshot_bytes } = message;
-        Self { segments, log_bytes, needed_bytes, snapshot_bytes }
+        let DiskMessage { segments, log_bytes, needed_bytes, snapshot_bytes, log_position } = message;
+        Self { segments, log_bytes, needed_bytes, snapshot_bytes, log_position }
     }
 }
 
@@ -289,7 +291,13 @@ mod tests {
                 took: Duration::from_nanos(7),
             }),
             memory: Some(Memory { seen: 1, records: 2, pending: 3, rare: 4, texts: 5, queues: 6 }),
-            disk: Some(Disk { segments: 1, log_bytes: 2, needed_bytes: 3, snapshot_bytes: 4 }),
+            disk: Some(Disk {
+                segments: 1,
+                log_bytes: 2,
+                needed_bytes: 3,
+                snapshot_bytes: 4,
+                log_position: 5,
+            }),
             pressure: Some(Pressure {
                 max_memory: 1,
                 in_memory: 2,
