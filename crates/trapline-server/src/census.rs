@@ -101,6 +101,8 @@ impl Census {
             .value(recovered.log_position);
         }
         if let Some(disk) = &sum.disk {
+            out.family("trapline_store_log_position", "gauge", "The last record of the log that is on disk.")
+                .value(disk.log_position);
             out.family("trapline_store_log_segments", "gauge", "Files of the store's log.")
                 .value(disk.segments);
             out.family("trapline_store_disk_bytes", "gauge", "What the store takes of the disk.");

@@ -250,16 +250,13 @@ impl CrawlerCalls for CrawlerService {
         request: Request<v1::SetCrawlerStateRequest>,
     ) -> Result<Response<v1::SetCrawlerStateResponse>, Status> {
         let wanted = request.get_ref().state();
-        let crawl = self.running()?;
-        let told = match wanted {
-            CrawlerState::Paused => crawl.handle.pause().await,
-            CrawlerState::Running => crawl.handle.resume().await,
-            _ => {
-                return Err(Status::invalid_argument(
-                    "state: a crawl is told CRAWLER_STATE_RUNNING or CRAWLER_STATE_PAUSED",
-                ));
-            }
-        };
+        if !matches!(wanted, CrawlerState::Running | CrawlerState::Paused) {
+            return Err(Status::invalid_argument(
+                "state: a crawl is told CRAWLER_STATE_RUNNING or CRAWLER_STATE_PAUSED",
+            ));
+        }
+        let handle = &self.running()?.handle;
+        let told = if wanted == CrawlerState::Paused { handle.pause().await } else { handle.resume().await };
         match told {
             Some(Ok(())) => Ok(Response::new(v1::SetCrawlerStateResponse { state: wanted.into() })),
             Some(Err(why)) => {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::stream::{Stream, StreamExt};
@@ -39,26 +39,25 @@ type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 pub struct FrontierService {
     store: Arc<dyn Store>,
     clock: Clock,
-    preparers: Arc<Preparers>,
 }
 
 impl FrontierService {
     /// Serves this store by this clock.
     pub fn new(store: Arc<dyn Store>, clock: Clock) -> Self {
-        Self { store, clock, preparers: Arc::default() }
+        Self { store, clock }
     }
 
-    /// The crawl's preparer, if it is needed.
-    async fn preparer(
-        &self,
-        needed: bool,
-        crawl: &str,
-        now: Timestamp,
-    ) -> Result<Option<Arc<Preparer>>, Status> {
+    /// The crawl's preparer, if it is needed. It is asked for each time: the crawl's name may have come to mean another one, which has
+    /// another key.
+    async fn preparer(&self, needed: bool, crawl: &str, now: Timestamp) -> Result<Option<Preparer>, Status> {
         if !needed {
             return Ok(None);
         }
-        self.preparers.of(&*self.store, crawl, now).await.map(Some)
+        let page = self.store.scan(crawl, now, &Scan::new(Query::Crawl)).await;
+        match page.map_err(|error| error::status(&error))?.rows {
+            Rows::Crawl(report) => Ok(Some(Preparer::new(report.key))),
+            _ => Err(Status::internal("the store answered a scan with rows of another kind")),
+        }
     }
 
     async fn admitted(&self, request: v1::AdmitRequest) -> Result<v1::AdmitResponse, Status> {
@@ -69,7 +68,7 @@ impl FrontierService {
         let mut batch = Vec::with_capacity(candidates.len());
         let mut well_formed = Vec::with_capacity(candidates.len());
         for given in candidates {
-            let read = candidate::read(given, preparer.as_deref())?;
+            let read = candidate::read(given, preparer.as_ref())?;
             well_formed.push(read.is_some());
             batch.extend(read);
         }
@@ -86,7 +85,7 @@ impl FrontierService {
         let mut batch = Vec::with_capacity(settlements.len());
         let mut well_formed = Vec::with_capacity(settlements.len());
         for given in settlements {
-            let (settlement, links) = settle::read(given, preparer.as_deref())?.parts();
+            let (settlement, links) = settle::read(given, preparer.as_ref())?.parts();
             batch.push(settlement);
             well_formed.push(links);
         }
@@ -259,11 +258,8 @@ impl Frontier for FrontierService {
         })?;
         let now = self.clock.of_call(now_ms);
         let preparer = self.preparer(steer::names_url(&target), &crawl, now).await?;
-        let act = steer::read(target, preparer.as_deref())?;
-        // It may be the end of the crawl, and its name may come to mean another one.
-        self.preparers.forget(&crawl);
+        let act = steer::read(target, preparer.as_ref())?;
         let steered = self.store.steer(&crawl, now, act).await.map_err(|error| error::status(&error))?;
-        self.preparers.forget(&crawl);
         Ok(Response::new(steer::write_steered(steered)))
     }
 
@@ -272,7 +268,7 @@ impl Frontier for FrontierService {
         let crawl = std::mem::take(&mut request.crawl);
         let now = self.clock.of_call(request.now_ms);
         let preparer = self.preparer(scan::names_urls(request.query.as_ref()), &crawl, now).await?;
-        let mut scan = scan::read(request, ROWS_MAX, preparer.as_deref())?;
+        let mut scan = scan::read(request, ROWS_MAX, preparer.as_ref())?;
         loop {
             let page = self.store.scan(&crawl, now, &scan).await.map_err(|error| error::status(&error))?;
             let answer = rows::write(&page);
@@ -298,36 +294,5 @@ impl Frontier for FrontierService {
 
     async fn now(&self, _: Request<v1::NowRequest>) -> Result<Response<v1::NowResponse>, Status> {
         Ok(Response::new(v1::NowResponse { now_ms: self.clock.now().as_millis() }))
-    }
-}
-
-/// The preparers of crawls whose URLs came bare.
-#[derive(Default)]
-struct Preparers(RwLock<BTreeMap<String, Arc<Preparer>>>);
-
-impl Preparers {
-    /// Whoever asks for the URLs of a great many crawls pays for looking them up again.
-    const MAX: usize = 1000;
-
-    async fn of(&self, store: &dyn Store, crawl: &str, now: Timestamp) -> Result<Arc<Preparer>, Status> {
-        if let Some(preparer) = self.0.read().unwrap_or_else(PoisonError::into_inner).get(crawl) {
-            return Ok(Arc::clone(preparer));
-        }
-        let page =
-            store.scan(crawl, now, &Scan::new(Query::Crawl)).await.map_err(|error| error::status(&error))?;
-        let Rows::Crawl(report) = page.rows else {
-            return Err(Status::internal("the store answered a scan with rows of another kind"));
-        };
-        let preparer = Arc::new(Preparer::new(report.key));
-        let mut preparers = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        if preparers.len() >= Self::MAX {
-            preparers.clear();
-        }
-        preparers.insert(crawl.to_owned(), Arc::clone(&preparer));
-        Ok(preparer)
-    }
-
-    fn forget(&self, crawl: &str) {
-        self.0.write().unwrap_or_else(PoisonError::into_inner).remove(crawl);
     }
 }

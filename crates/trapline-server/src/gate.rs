@@ -12,9 +12,10 @@ use axum::body::Body;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use http::header::{
-    AUTHORIZATION, CACHE_CONTROL, HOST, HeaderName, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
+    ALLOW, AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, HOST, HeaderName, WWW_AUTHENTICATE,
+    X_CONTENT_TYPE_OPTIONS,
 };
-use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use hyper::body::{Bytes, Frame, Incoming, SizeHint};
 use tonic::{Code, Status};
 use tower::ServiceExt;
@@ -27,6 +28,9 @@ use crate::tokens::{Access, Tokens};
 
 /// What anybody may ask of the HTTP port.
 const OPEN_PATH: &str = "/healthz";
+
+/// The kinds of calls there are.
+const GRPC_TYPES: [&str; 2] = ["application/grpc", "application/grpc+proto"];
 
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 
@@ -71,10 +75,16 @@ impl Gate {
 
     async fn grpc(&self, peer: Treatment, busy: Busy, request: Request<Incoming>) -> Response<Body> {
         let method = methods::index(request.uri().path());
+        if let Some(refusal) = of_another_kind(&request) {
+            self.metrics.call(method, Code::InvalidArgument);
+            return refusal;
+        }
         let refusal = match (methods::needs(request.uri().path()), self.access(peer, request.headers())) {
-            (Some(_), None) => {
-                Some(Status::unauthenticated("a token is needed: send `authorization: Bearer TOKEN`"))
-            }
+            (Some(_), None) => Some(Status::unauthenticated(if Tokens::is_sent(request.headers()) {
+                "the token that was sent is not known here: send one of this service's"
+            } else {
+                "a token is needed: send `authorization: Bearer TOKEN`"
+            })),
             (Some(Access::Full), Some(Access::Read)) => {
                 Some(Status::permission_denied("this token may only read"))
             }
@@ -127,11 +137,33 @@ impl Gate {
         if request.uri().path() == OPEN_PATH || self.access(peer, request.headers()).is_some() {
             return None;
         }
-        let mut refusal =
-            told(StatusCode::UNAUTHORIZED, "a token is needed: send `Authorization: Bearer TOKEN`\n");
+        let why = if Tokens::is_sent(request.headers()) {
+            "the token that was sent is not known here: send one of this service's\n"
+        } else {
+            "a token is needed: send `Authorization: Bearer TOKEN`\n"
+        };
+        let mut refusal = told(StatusCode::UNAUTHORIZED, why);
         refusal.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         Some(refusal)
     }
+}
+
+/// What is said to who does not speak gRPC. Pages of the web can make a browser send much with its certificate, but not this media type.
+fn of_another_kind<B>(request: &Request<B>) -> Option<Response<Body>> {
+    if request.method() != Method::POST {
+        let mut refusal = told(StatusCode::METHOD_NOT_ALLOWED, "this port speaks gRPC, which is POST\n");
+        refusal.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));
+        return Some(refusal);
+    }
+    let kind = request.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    if GRPC_TYPES.iter().any(|known| kind.eq_ignore_ascii_case(known)) {
+        return None;
+    }
+    Some(told(
+        StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        "this port speaks gRPC: send `content-type: application/grpc`\n",
+    ))
 }
 
 /// A response that is a sentence.

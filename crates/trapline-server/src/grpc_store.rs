@@ -1,4 +1,8 @@
 //! A store behind the network: the same six verbs, done by a service somewhere else, whose clock rules.
+//!
+//! What one message has no room for goes in several: candidates part by part; of a settlement, first links with a renewal of its lease,
+//! which is stale if the lease is, then the settlement with the last of them. If something breaks in between there are links without their
+//! parent done, never the reverse.
 
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,26 +14,30 @@ use tokio::runtime::{Builder, Runtime};
 use tonic::metadata::{Ascii, MetadataValue};
 use tonic::service::Interceptor;
 use tonic::service::interceptor::InterceptedService;
-use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint};
+use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
 use tonic::{Request, Response, Status};
 use trapline_core::{Candidate, Timestamp};
 use trapline_frontier::{
-    Admission, Claimed, ErrorKind, Page, Scan, Settled, Settlement, Stats, Steer, Steered, Store, StoreError,
-    Want,
+    Admission, Answer, Claimed, ErrorKind, Outcome, Page, Scan, Settled, Settlement, Stats, Steer, Steered,
+    Store, StoreError, Want,
 };
 
+use crate::frontier_service::BATCH_MAX;
+use crate::grpc_parts::{
+    BYTES_MAX, is_fit, parts_of_candidates, parts_of_links, parts_of_settlements, size_of_settlement,
+};
 use crate::proto::v1;
 use crate::wire::{Unreadable, candidate, claim, error, rows, scan, settle, stats, steer};
 use v1::frontier_client::FrontierClient;
-
-/// What a service takes in one message unless it is told otherwise.
-const REQUEST_BYTES_MAX: usize = 4 << 20;
 
 /// Answers are bounded by the service; this is against one that is none.
 const ANSWER_BYTES_MAX: usize = 256 << 20;
 
 /// How long a look at the service's clock is good for.
 const CLOCK_GOOD_FOR: Duration = Duration::from_secs(60);
+
+/// While the links of a page are on their way, its lease lasts so long.
+const RENEWED_FOR: Duration = Duration::from_secs(60);
 
 /// No verb takes that long.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -45,6 +53,8 @@ pub struct GrpcAddress {
     pub tls: bool,
     /// Certificates of authorities to trust instead of the machine's, as PEM.
     pub ca: Option<Vec<u8>>,
+    /// The certificate to show, and its key, as PEM.
+    pub identity: Option<(Vec<u8>, Vec<u8>)>,
     /// The token to show. Not in clear over the network: only with TLS, or on this machine.
     pub token: Option<String>,
 }
@@ -70,6 +80,7 @@ impl GrpcAddress {
             );
         }
         let wrong = |why: &str| {
+            let url = url.split('?').next().unwrap_or_default();
             format!("`{url}` names no service: {why}; write grpc://HOST:PORT, or grpcs:// with TLS")
         };
         let (scheme, rest) = url.split_once("://").ok_or_else(|| wrong("`://` is missing"))?;
@@ -86,7 +97,7 @@ impl GrpcAddress {
             None if parsed.as_str().len() == parsed.host().len() => format!("{authority}:{PORT}"),
             None => return Err(wrong("its port is none")),
         };
-        Ok(Self { authority, tls, ca: None, token: None })
+        Ok(Self { authority, tls, ..Self::default() })
     }
 
     fn is_local(&self) -> bool {
@@ -142,6 +153,10 @@ impl GrpcStore {
                 Some(ca) => ClientTlsConfig::new().ca_certificate(Certificate::from_pem(ca)),
                 None => ClientTlsConfig::new().with_native_roots(),
             };
+            let tls = match &address.identity {
+                Some((certificate, key)) => tls.identity(Identity::from_pem(certificate, key)),
+                None => tls,
+            };
             endpoint = endpoint.tls_config(tls).map_err(|error| trouble(&error))?;
         }
         let token = match &address.token {
@@ -186,13 +201,79 @@ impl GrpcStore {
 
     fn fits(&self, attempted: &str, request: &impl Message) -> Result<(), StoreError> {
         let bytes = request.encoded_len();
-        if bytes <= REQUEST_BYTES_MAX {
+        if bytes <= BYTES_MAX {
             return Ok(());
         }
         let why = format!(
-            "the batch has {bytes} bytes, and at most {REQUEST_BYTES_MAX} are taken at once; nothing was done: send it in parts"
+            "the batch has {bytes} bytes, and at most {BYTES_MAX} are taken at once; nothing was done: send it in parts"
         );
         Err(error::store_error(attempted, &self.at, &Status::invalid_argument(why)))
+    }
+
+    async fn admit_now(&self, request: v1::AdmitRequest) -> Result<Vec<Admission>, StoreError> {
+        self.fits("admit", &request)?;
+        let answer = self.call("admit", |mut client| async move { client.admit(request).await }).await?;
+        self.understood("admit", answer.admissions.into_iter().map(candidate::read_admission).collect())
+    }
+
+    async fn settle_now(&self, request: v1::SettleRequest) -> Result<Vec<Settled>, StoreError> {
+        self.fits("settle", &request)?;
+        let answer = self.call("settle", |mut client| async move { client.settle(request).await }).await?;
+        self.understood("settle", answer.settled.into_iter().map(settle::read_settled).collect())
+    }
+
+    /// Settlements of which each fits.
+    async fn settle_parts(
+        &self,
+        crawl: &str,
+        now: Timestamp,
+        batch: Vec<Settlement>,
+    ) -> Result<Vec<Settled>, StoreError> {
+        let mut settled = Vec::with_capacity(batch.len());
+        for part in parts_of_settlements(batch).into_iter().filter(|part| !part.is_empty()) {
+            settled.extend(self.settle_now(settle_request(crawl, now, &part)).await?);
+        }
+        Ok(settled)
+    }
+
+    /// One that does not fit: most of its links go before it.
+    async fn settle_large(
+        &self,
+        crawl: &str,
+        now: Timestamp,
+        mut settlement: Settlement,
+    ) -> Result<Settled, StoreError> {
+        let links = std::mem::take(&mut settlement.links);
+        let mut parts = parts_of_links(links, size_of_settlement(&settlement));
+        settlement.links = parts.pop().unwrap_or_default();
+        let mut ahead = Vec::new();
+        for links in parts {
+            let renewal = Outcome::Renew { lease: RENEWED_FOR };
+            let renewal = Settlement { links, ..Settlement::new(settlement.lease, renewal) };
+            let renewed = self.settle_one(crawl, now, renewal).await?;
+            if renewed.answer == Answer::Stale {
+                return Ok(renewed);
+            }
+            ahead.extend(renewed.links);
+        }
+        let mut settled = self.settle_one(crawl, now, settlement).await?;
+        if settled.answer != Answer::Stale {
+            ahead.append(&mut settled.links);
+            settled.links = ahead;
+        }
+        Ok(settled)
+    }
+
+    async fn settle_one(
+        &self,
+        crawl: &str,
+        now: Timestamp,
+        settlement: Settlement,
+    ) -> Result<Settled, StoreError> {
+        let settled = self.settle_now(settle_request(crawl, now, &[settlement])).await?.pop();
+        settled.ok_or_else(|| {
+            error::store_error("settle", &self.at, &Status::unimplemented("a settlement was not answered"))
+        })
     }
 
     fn understood<T>(&self, attempted: &str, read: Result<T, Unreadable>) -> Result<T, StoreError> {
@@ -236,6 +317,22 @@ impl Interceptor for Bearer {
     }
 }
 
+fn admit_request(crawl: &str, now: Timestamp, batch: &[Candidate]) -> v1::AdmitRequest {
+    v1::AdmitRequest {
+        crawl: crawl.to_owned(),
+        candidates: batch.iter().map(candidate::write).collect(),
+        now_ms: Some(now.as_millis()),
+    }
+}
+
+fn settle_request(crawl: &str, now: Timestamp, batch: &[Settlement]) -> v1::SettleRequest {
+    v1::SettleRequest {
+        crawl: crawl.to_owned(),
+        settlements: batch.iter().map(settle::write).collect(),
+        now_ms: Some(now.as_millis()),
+    }
+}
+
 #[async_trait]
 impl Store for GrpcStore {
     async fn admit(
@@ -244,14 +341,15 @@ impl Store for GrpcStore {
         now: Timestamp,
         batch: &[Candidate],
     ) -> Result<Vec<Admission>, StoreError> {
-        let request = v1::AdmitRequest {
-            crawl: crawl.to_owned(),
-            candidates: batch.iter().map(candidate::write).collect(),
-            now_ms: Some(now.as_millis()),
-        };
-        self.fits("admit", &request)?;
-        let answer = self.call("admit", |mut client| async move { client.admit(request).await }).await?;
-        self.understood("admit", answer.admissions.into_iter().map(candidate::read_admission).collect())
+        let request = admit_request(crawl, now, batch);
+        if request.encoded_len() <= BYTES_MAX && batch.len() <= BATCH_MAX {
+            return self.admit_now(request).await;
+        }
+        let mut admissions = Vec::with_capacity(batch.len());
+        for part in parts_of_candidates(batch.to_vec()) {
+            admissions.extend(self.admit_now(admit_request(crawl, now, &part)).await?);
+        }
+        Ok(admissions)
     }
 
     async fn claim(&self, crawl: Option<&str>, now: Timestamp, want: &Want) -> Result<Claimed, StoreError> {
@@ -266,14 +364,23 @@ impl Store for GrpcStore {
         now: Timestamp,
         batch: Vec<Settlement>,
     ) -> Result<Vec<Settled>, StoreError> {
-        let request = v1::SettleRequest {
-            crawl: crawl.to_owned(),
-            settlements: batch.iter().map(settle::write).collect(),
-            now_ms: Some(now.as_millis()),
-        };
-        self.fits("settle", &request)?;
-        let answer = self.call("settle", |mut client| async move { client.settle(request).await }).await?;
-        self.understood("settle", answer.settled.into_iter().map(settle::read_settled).collect())
+        let request = settle_request(crawl, now, &batch);
+        let links: usize = batch.iter().map(|settlement| settlement.links.len()).sum();
+        if request.encoded_len() <= BYTES_MAX && batch.len() + links <= BATCH_MAX {
+            return self.settle_now(request).await;
+        }
+        let mut settled = Vec::with_capacity(batch.len());
+        let mut together = Vec::new();
+        for settlement in batch {
+            if is_fit(&settlement) {
+                together.push(settlement);
+                continue;
+            }
+            settled.extend(self.settle_parts(crawl, now, std::mem::take(&mut together)).await?);
+            settled.push(self.settle_large(crawl, now, settlement).await?);
+        }
+        settled.extend(self.settle_parts(crawl, now, together).await?);
+        Ok(settled)
     }
 
     async fn steer(&self, crawl: &str, now: Timestamp, steer: Steer) -> Result<Steered, StoreError> {
@@ -362,8 +469,8 @@ mod tests {
     fn a_token_does_not_go_over_a_network_in_clear() {
         let connect = |authority: &str, tls| {
             let token = Some("hidden".to_owned());
-            GrpcStore::connect(&GrpcAddress { authority: authority.to_owned(), tls, ca: None, token })
-                .map(|_| ())
+            let authority = authority.to_owned();
+            GrpcStore::connect(&GrpcAddress { authority, tls, token, ..GrpcAddress::default() }).map(|_| ())
         };
         let error = connect("192.0.2.1:7071", false).unwrap_err().to_string();
         assert!(error.contains("use grpcs://") && !error.contains("hidden"), "{error}");

@@ -4,8 +4,10 @@
 //! Here alone protobuf's messages of these services are known. Which stores exist, and what the command line says, is the
 //! binary's business.
 
+mod bulk;
 mod census;
 mod clock;
+mod codec;
 mod crawl_metrics;
 mod crawl_results;
 mod crawler;
@@ -13,6 +15,7 @@ mod crawler_service;
 mod exposition;
 mod frontier_service;
 mod gate;
+mod grpc_parts;
 mod grpc_store;
 mod histogram;
 mod http_port;
@@ -60,6 +63,6 @@ pub mod proto {
     pub mod urlfrontier {
         tonic::include_proto!("urlfrontier");
     }
-    /// All of it, for the reflection service.
-    pub(crate) const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
+    /// All of it, for the reflection service and for who reads messages: a `FileDescriptorSet`.
+    pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
 }

@@ -11,6 +11,12 @@ pub struct Limits {
     pub connections: usize,
     /// Calls at a time on one connection. Defaults to 256.
     pub streams: u32,
+    /// Bytes of one call that may have come and wait to be read. Defaults to 64 KiB.
+    pub stream_window: u32,
+    /// The same of all calls on a connection. It also bounds how many small messages may wait: HTTP/2 counts each of less than 256 bytes
+    /// as that many against half of this, and ends the connection beyond; so it has room for a dozen calls whose windows are full of
+    /// them. Defaults to 16 MiB.
+    pub connection_window: u32,
     /// Bytes of all headers of a call. Defaults to 16 KiB.
     pub header_bytes: u32,
     /// How long a peer may take from connecting to its first call, TLS included. Defaults to 10 s.
@@ -31,6 +37,8 @@ impl Default for Limits {
             message_bytes: 4 << 20,
             connections: 1024,
             streams: 256,
+            stream_window: 64 << 10,
+            connection_window: 16 << 20,
             header_bytes: 16 << 10,
             handshake: Duration::from_secs(10),
             idle: Duration::from_secs(600),

@@ -131,6 +131,8 @@ impl Port {
             .http2()
             .timer(TokioTimer::new())
             .max_concurrent_streams(limits.streams)
+            .initial_stream_window_size(limits.stream_window)
+            .initial_connection_window_size(limits.connection_window)
             .max_header_list_size(limits.header_bytes)
             .keep_alive_interval(limits.keepalive)
             .keep_alive_timeout(limits.keepalive_timeout);

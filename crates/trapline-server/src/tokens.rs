@@ -95,12 +95,13 @@ impl Tokens {
 
     /// What the sender of these headers may do; None if it sent no token, or one that is not good.
     pub(crate) fn of_headers(&self, headers: &HeaderMap) -> Option<Access> {
-        let value = headers.get(AUTHORIZATION)?.as_bytes();
-        let (scheme, token) = value.split_at_checked(7)?;
-        if !scheme.eq_ignore_ascii_case(b"bearer ") || token.len() > LENGTH_MAX {
-            return None;
-        }
+        let token = sent(headers).filter(|token| token.len() <= LENGTH_MAX)?;
         self.access(token.trim_ascii())
+    }
+
+    /// Whether the sender of these headers sent a token, good or not.
+    pub(crate) fn is_sent(headers: &HeaderMap) -> bool {
+        sent(headers).is_some_and(|token| !token.trim_ascii().is_empty())
     }
 
     /// Looks at all of every token, whether one fits or not.
@@ -120,6 +121,12 @@ impl Tokens {
             _ => Some(Access::Full),
         }
     }
+}
+
+/// What stands where a token should be.
+fn sent(headers: &HeaderMap) -> Option<&[u8]> {
+    let (scheme, token) = headers.get(AUTHORIZATION)?.as_bytes().split_at_checked(7)?;
+    scheme.eq_ignore_ascii_case(b"bearer ").then_some(token)
 }
 
 /// No token has a NUL in it, so what is filled up stays different.
@@ -159,10 +166,13 @@ mod tests {
 
     #[test]
     fn a_token_says_what_its_sender_may_do() {
-        let check = |header: &str, expected: Option<Access>| {
+        let headers = |header: &str| {
             let mut headers = HeaderMap::new();
             headers.insert(AUTHORIZATION, header.parse().unwrap());
-            assert_eq!(tokens().of_headers(&headers), expected, "{header}");
+            headers
+        };
+        let check = |header: &str, expected: Option<Access>| {
+            assert_eq!(tokens().of_headers(&headers(header)), expected, "{header}");
         };
         check(&format!("Bearer {FULL}"), Some(Access::Full));
         check(&format!("bearer {READ}"), Some(Access::Read));
@@ -174,6 +184,14 @@ mod tests {
         check("Bearer", None);
         check("", None);
         assert_eq!(tokens().of_headers(&HeaderMap::new()), None);
+        // One that is not known is another mistake than none.
+        for sent in [format!("Bearer {FULL}x"), format!("bearer {}", "x".repeat(300))] {
+            assert!(Tokens::is_sent(&headers(&sent)), "{sent}");
+        }
+        for none in [&*format!("Basic {FULL}"), "Bearer  ", "Bearer", ""] {
+            assert!(!Tokens::is_sent(&headers(none)), "{none}");
+        }
+        assert!(!Tokens::is_sent(&HeaderMap::new()));
     }
 
     #[test]

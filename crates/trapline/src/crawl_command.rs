@@ -110,7 +110,7 @@ pub(crate) struct CrawlArgs {
     /// Do not ask before --fresh removes something.
     #[arg(long, requires = "fresh")]
     yes: bool,
-    /// Where the crawl is kept: disk:PATH, postgres://USER@HOST/DATABASE, memory: [default: in the folder].
+    /// Where the crawl is kept: disk:PATH, postgres://USER@HOST/DATABASE, grpc://HOST:PORT, memory: [default: in the folder].
     #[arg(long, value_name = "URL")]
     store: Option<String>,
     /// Keep pages: warc:DIR (WARC files), file:DIR or s3://BUCKET/PREFIX (bodies); no page is done before it is kept. Can be given several times.

@@ -1,6 +1,7 @@
 //! How a command ended, and the exit code that says so.
 
 use std::process::ExitCode;
+use std::sync::OnceLock;
 
 use crate::{output, panel};
 
@@ -33,6 +34,20 @@ pub(crate) fn exit(command: &str, ended: Result<Ended, String>) -> ExitCode {
             ExitCode::from(TROUBLE)
         }
     }
+}
+
+/// Which command crawls in this process, if it is not `crawl`.
+static CRAWLS_AS: OnceLock<&str> = OnceLock::new();
+
+/// From here on, what is told of the crawl is told by the command of this name.
+pub(crate) fn crawls_as(command: &'static str) {
+    // There is one command in a process.
+    let _ = CRAWLS_AS.set(command);
+}
+
+/// Complains of something about the crawl, as the command that crawls.
+pub(crate) fn complain_of_crawl(message: &str) {
+    complain(&format!("trapline {}: {message}", CRAWLS_AS.get().unwrap_or(&"crawl")));
 }
 
 /// Nobody may be listening, and that is no reason to stop.

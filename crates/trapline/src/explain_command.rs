@@ -49,7 +49,7 @@ pub(crate) struct ExplainArgs {
     urls: Vec<String>,
     #[command(flatten)]
     config: ConfigFlags,
-    /// Where the crawl is kept: disk:PATH, postgres://USER@HOST/DATABASE [default: in its folder]
+    /// Where the crawl is kept: disk:PATH, postgres://USER@HOST/DATABASE, grpc://HOST:PORT [default: in its folder]
     #[arg(long, value_name = "URL")]
     store: Option<String>,
     /// The crawl's name in its store [default: default]

@@ -50,9 +50,10 @@ pub(crate) const IMPORT_NOTE: &str = "trapline.import";
 
 /// Look after a frontier: what is in it, what goes in and out, and its rules
 ///
-/// A store is named by its URL, such as disk:crawl for the folder `crawl`; without `--store` it is disk:trapline-data. It has one
-/// or more crawls; commands mean the one called `default` unless `--crawl` names another. `admit` and `import` make what is not there
-/// yet; other commands do not.
+/// A store is named by its URL: disk:crawl for the folder `crawl`, postgres://USER@HOST/DATABASE for a database, grpc://HOST:PORT or
+/// grpcs://HOST:PORT for what `trapline serve` serves (its token is in the variable TRAPLINE_TOKEN); without `--store` it is
+/// disk:trapline-data. It has one or more crawls; commands mean the one called `default` unless `--crawl` names another. `admit` and
+/// `import` make what is not there yet; other commands do not.
 ///
 /// Several commands can use a store at once: the first owns its folder, the others go through the socket in it. `hold` owns a
 /// store for as long as it runs. disk:PATH?durability=interval&period=100ms and disk:PATH?durability=explicit let an owner answer before
@@ -74,10 +75,11 @@ Examples:
   trapline frontier --store disk:crawl export --output crawl.jsonl
   trapline frontier --store disk:crawl verify
   trapline frontier --store disk:crawl checkpoint monday
+  trapline frontier --store grpc://127.0.0.1:7071 queues
 
 Each command's --help has examples of its own.")]
 pub(crate) struct FrontierCommand {
-    /// The store, such as disk:PATH [default: disk:trapline-data; for replay: memory:]
+    /// The store: disk:PATH, postgres://USER@HOST/DATABASE or grpc://HOST:PORT [default: disk:trapline-data; for replay: memory:]
     #[arg(long, global = true, value_name = "URL")]
     store: Option<String>,
     /// The crawl, `default` unless named

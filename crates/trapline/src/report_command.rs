@@ -77,7 +77,7 @@ struct ReportArgs {
     /// The output folder of the crawl [default: trapline-crawl, unless --store is given]
     #[arg(value_name = "DIR")]
     dir: Option<std::path::PathBuf>,
-    /// The store of the crawl, such as disk:PATH or postgres://USER@HOST/DATABASE [default: the one in the folder]
+    /// The store of the crawl, such as disk:PATH, postgres://USER@HOST/DATABASE or grpc://HOST:PORT [default: the one in the folder]
     #[arg(long, value_name = "URL")]
     store: Option<String>,
     /// The crawl's name in its store

@@ -42,6 +42,9 @@ const LANDING: Duration = Duration::from_secs(5);
 ///
 /// Tokens are in a file, one a line: `full TOKEN` may do everything, `read TOKEN` may look. Or in the variable TRAPLINE_TOKENS, in the
 /// same way. Callers send `authorization: Bearer TOKEN`. Where there are tokens, everything but /healthz and gRPC's health needs one.
+///
+/// Other commands, here and elsewhere, name what is served as their store: grpc://HOST:PORT, or grpcs:// with TLS. Their token is in
+/// the variable TRAPLINE_TOKEN.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -52,13 +55,15 @@ Examples:
   trapline serve --grpc-listen 10.0.0.5:7071 --allow-plaintext 10.0.0.0/24
   trapline serve --crawl --out news --config crawl.toml
 
+  trapline crawl https://example.org/ --store grpc://127.0.0.1:7071
+
   curl http://127.0.0.1:8080/metrics
   curl --cacert ca.pem -H \"Authorization: Bearer $TOKEN\" https://frontier.example:8080/metrics")]
 pub(crate) struct ServeArgs {
     #[command(flatten)]
     config: ConfigFlags,
-    /// The store: disk:PATH, postgres://USER@HOST/DATABASE, or memory: to try things out. Made if it is not there [default: that of
-    /// the crawl with --crawl, otherwise disk:trapline-data]
+    /// The store: disk:PATH, postgres://USER@HOST/DATABASE, grpc://HOST:PORT of another service, or memory: to try things out. Made if
+    /// it is not there [default: that of the crawl with --crawl, otherwise disk:trapline-data]
     #[arg(long, value_name = "URL")]
     store: Option<String>,
     /// Crawl too, as the configuration says, and serve the crawl. Without URLs it waits for some
@@ -92,11 +97,20 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "BYTES", default_value = "4MiB", value_parser = size::parse)]
     max_message: u64,
     /// So many connections at a time, of each port; what comes beyond is closed
-    #[arg(long, value_name = "COUNT", default_value_t = Limits::default().connections)]
+    #[arg(long, value_name = "COUNT", default_value_t = Limits::default().connections, value_parser = connections)]
     max_connections: usize,
     /// Print for programs: one JSON object
     #[arg(long)]
     json: bool,
+}
+
+/// Nobody could connect to a service with none, and what counts them has an end.
+fn connections(text: &str) -> Result<usize, String> {
+    match text.parse::<u32>() {
+        Ok(0) => Err("it has to be 1 or more: with 0 nobody could connect".to_owned()),
+        Ok(count) => Ok(count as usize),
+        Err(_) => Err(format!("it has to be a number from 1 to {}", u32::MAX)),
+    }
 }
 
 /// Serves.
@@ -121,6 +135,10 @@ fn serve(args: &ServeArgs) -> Result<Ended, String> {
         None if args.crawl => crawl_command::store_url(&config.output.dir),
         None => DEFAULT_STORE.to_owned(),
     };
+    if args.crawl {
+        ended::crawls_as("serve");
+    }
+    let crawl_name = config.crawl.name.clone();
     let crawl = args.crawl.then(|| ServedCrawl::prepare(config, Arc::new(load))).transpose()?;
     let crawler = crawl.is_some().then(|| Arc::new(Crawler::default()));
     options.crawler.clone_from(&crawler);
@@ -148,7 +166,9 @@ fn serve(args: &ServeArgs) -> Result<Ended, String> {
         ("grpc", json!(format!("{scheme}://{}", server.grpc_address()))),
         ("http", json!(format!("{scheme}://{}", server.http_address()))),
     ];
-    card.extend(crawl.iter().map(|crawl| ("crawl", json!(crawl.folder().display().to_string()))));
+    if let Some(crawl) = &crawl {
+        card.extend([("crawl", json!(crawl_name)), ("folder", json!(crawl.folder().display().to_string()))]);
+    }
     out.card(&card);
     out.say("Serving; Ctrl-C ends it.");
     out.flush();

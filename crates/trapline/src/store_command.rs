@@ -15,8 +15,10 @@ use crate::output::Output;
 
 /// Look after whole stores: copy them, and get databases ready
 ///
-/// A store is named by its URL: disk:PATH for a folder, or postgres://USER:PASSWORD@HOST:PORT/DATABASE for a database. The password may
-/// also be in the environment, as PGPASSWORD. Behind a `?` there can be schema=NAME (`trapline` unless chosen), pool=COUNT (8),
+/// A store is named by its URL: disk:PATH for a folder, postgres://USER:PASSWORD@HOST:PORT/DATABASE for a database,
+/// or grpc://HOST:PORT for what `trapline serve` serves.
+///
+/// Of a database: the password may also be in the environment, as PGPASSWORD. Behind a `?` there can be schema=NAME (`trapline` unless chosen), pool=COUNT (8),
 /// sslmode=disable, prefer, require, verify-ca or verify-full, sslrootcert=FILE, connect_timeout=10s, statement_timeout=30s,
 /// lock_timeout=5s, and some more that the manual lists.
 ///

@@ -19,8 +19,8 @@ const QUEUES: usize = 100;
 /// Calls in a round. A queue waits for a second after each batch, so that 10,000 queues are all asked once a round.
 const CALLS: usize = 100;
 
-/// A round: the waits of the one before are over.
-const ROUND: Duration = Duration::from_millis(1100);
+/// Between two rounds: the waits of all that was handed out are over.
+const REST: Duration = Duration::from_millis(1100);
 
 /// `GetURLs` for 100 queues with one URL each, in rounds. Each queue has something left at the end.
 pub fn get(program: &Path, queues: usize, rounds: usize) -> Result<Sample, Trouble> {
@@ -58,7 +58,7 @@ pub fn get(program: &Path, queues: usize, rounds: usize) -> Result<Sample, Troub
                 }
             }
             asking += begun.elapsed();
-            tokio::time::sleep(ROUND.saturating_sub(begun.elapsed())).await;
+            tokio::time::sleep(REST).await;
         }
         let sample = watch.over(got)?;
         if got != in_turn {

@@ -1,7 +1,7 @@
 //! The crawls that the public API knows, and what it remembers of them beside what the store does: limits, delays, whether it is
 //! active. All of it is in notes, so that a restart forgets nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -29,6 +29,8 @@ pub(super) struct Crawl {
     limits: Mutex<BTreeMap<String, u64>>,
     /// The queues that have a delay of their own.
     delays: Mutex<BTreeMap<String, Duration>>,
+    /// The queues that may have no URL; None before anybody has looked.
+    pub(super) hollow: tokio::sync::Mutex<Option<BTreeSet<String>>>,
 }
 
 /// All of them.
@@ -55,6 +57,13 @@ impl Crawl {
     /// How long a queue waits after each batch.
     pub(super) fn delay(&self, key: &str, common: Common) -> Duration {
         lock(&self.delays).get(key).copied().unwrap_or(common.delay)
+    }
+
+    /// A queue may have no URL from now on.
+    pub(super) async fn may_be_hollow(&self, key: &str) {
+        if let Some(hollow) = &mut *self.hollow.lock().await {
+            hollow.insert(key.to_owned());
+        }
     }
 
     /// Which of these queues have a limit.
@@ -194,6 +203,7 @@ impl Crawls {
                     .map(|note| (named(note, QUEUE_DELAY), Duration::from_secs(number(note))))
                     .collect(),
             ),
+            hollow: tokio::sync::Mutex::default(),
         }))
     }
 

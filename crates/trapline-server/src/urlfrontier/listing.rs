@@ -1,5 +1,7 @@
 //! URLs and queues as lists and numbers.
 
+use std::collections::BTreeSet;
+
 use trapline_core::{Request, Timestamp};
 use trapline_frontier::{
     ErrorKind, Query, QueueReport, QueueState, Rows, Scan, StoreError, UrlReport, UrlState,
@@ -105,28 +107,94 @@ impl UrlFrontierService {
         now: Timestamp,
     ) -> Result<pb::Stats, StoreError> {
         let queue = self.crawls.queues(crawl, vec![key.to_owned()], now).await?.pop();
-        Ok(queue.filter(has_urls).map_or_else(pb::Stats::default, |queue| {
-            let is_active = u64::from(is_listed(&queue, false));
-            counts(queue.pending + queue.leased, queue.leased, queue.done, is_active, 1)
+        Ok(queue.filter(has_urls).map_or_else(nothing, |queue| {
+            let active = u64::from(has_active(&queue));
+            counts(queue.pending + queue.leased, queue.leased, queue.done, active, 1)
         }))
+    }
+
+    /// How many URLs a crawl has in each state; none if there is no such crawl.
+    pub(super) async fn url_counts(&self, crawl: &Crawl, now: Timestamp) -> Result<[u64; 6], StoreError> {
+        match self.store.stats(&crawl.name, now).await {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok([0; 6]),
+            stats => Ok(stats?.urls),
+        }
     }
 
     /// Counts of a crawl.
     pub(super) async fn crawl_stats(&self, crawl: &Crawl, now: Timestamp) -> Result<pb::Stats, StoreError> {
         let stats = match self.store.stats(&crawl.name, now).await {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(pb::Stats::default()),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(nothing()),
             stats => stats?,
         };
         let active = [QueueState::Busy, QueueState::Snoozed, QueueState::Ready, QueueState::Inactive];
+        let mut active: u64 = active.into_iter().map(|state| stats.queues_in(state)).sum();
+        for state in [QueueState::Blocked, QueueState::Retired] {
+            if stats.queues_in(state) > 0 {
+                self.each_queue(crawl, Some(state), now, |queue| active += u64::from(has_active(&queue)))
+                    .await?;
+            }
+        }
+        let queues: u64 = stats.queues.iter().sum();
         let leased = stats.urls_in(UrlState::Leased);
         Ok(counts(
             stats.urls_in(UrlState::Pending) + leased,
             leased,
             stats.urls_in(UrlState::Done),
-            active.into_iter().map(|state| stats.queues_in(state)).sum(),
-            stats.queues.iter().sum(),
+            active,
+            queues - self.hollow_queues(crawl, now).await?.min(queues),
         ))
     }
+
+    /// How many queues have no URL: they were emptied, or only told something.
+    async fn hollow_queues(&self, crawl: &Crawl, now: Timestamp) -> Result<u64, StoreError> {
+        let mut hollow = crawl.hollow.lock().await;
+        if hollow.is_none() {
+            // Once; from then on it is known which may be.
+            let mut found = BTreeSet::new();
+            for state in [QueueState::Empty, QueueState::Blocked, QueueState::Retired] {
+                let mut find = |queue: QueueReport| {
+                    if !has_urls(&queue) {
+                        found.insert(queue.key.to_string());
+                    }
+                };
+                self.each_queue(crawl, Some(state), now, &mut find).await?;
+            }
+            *hollow = Some(found);
+        }
+        let Some(hollow) = &mut *hollow else { return Ok(0) };
+        if !hollow.is_empty() {
+            let there = self.crawls.queues(crawl, hollow.iter().cloned().collect(), now).await?;
+            let still = there.into_iter().filter(|queue| !has_urls(queue));
+            *hollow = still.map(|queue| queue.key.to_string()).collect();
+        }
+        Ok(hollow.len() as u64)
+    }
+
+    /// All queues of a crawl, or those in a state.
+    async fn each_queue(
+        &self,
+        crawl: &Crawl,
+        state: Option<QueueState>,
+        now: Timestamp,
+        mut tell: impl FnMut(QueueReport) + Send,
+    ) -> Result<(), StoreError> {
+        let mut scan = Scan { limit: PAGE, ..Scan::new(Query::Queues { keys: None, state }) };
+        loop {
+            let page = self.store.scan(&crawl.name, now, &scan).await?;
+            let Rows::Queues(rows) = page.rows else { return Err(wrong_rows()) };
+            rows.into_iter().for_each(&mut tell);
+            if page.cursor.is_none() {
+                return Ok(());
+            }
+            scan.cursor = page.cursor;
+        }
+    }
+}
+
+/// Of what is not there.
+pub(super) fn nothing() -> pb::Stats {
+    counts(0, 0, 0, 0, 0)
 }
 
 fn counts(size: u64, in_process: u64, completed: u64, active: u64, queues: u64) -> pb::Stats {
@@ -148,8 +216,13 @@ pub(super) fn urls_of(queue: &QueueReport) -> u64 {
     queue.pending + queue.leased + queue.done + queue.disregarded + queue.dead
 }
 
+/// Whether there is anything to be fetched of it, now or later.
+fn has_active(queue: &QueueReport) -> bool {
+    queue.pending + queue.leased > 0
+}
+
 fn is_listed(queue: &QueueReport, include_inactive: bool) -> bool {
-    let is_active = queue.pending + queue.leased > 0 && queue.state != QueueState::Blocked;
+    let is_active = has_active(queue) && queue.state != QueueState::Blocked;
     is_active || (include_inactive && has_urls(queue))
 }
 
@@ -171,7 +244,7 @@ pub(super) fn item(url: &UrlReport, crawl: &str) -> Option<pb::UrlItem> {
     let date = match (url.state, url.due) {
         (UrlState::Done | UrlState::Dead | UrlState::Disregarded, None) => 0,
         (_, Some(due)) => due.as_millis() / 1000,
-        (_, None) => created,
+        (_, None) => put::refetchable_from(request).unwrap_or(created),
     };
     let known = pb::KnownUrlItem {
         info: Some(info(request, url.key.as_deref().unwrap_or_default(), crawl)),

@@ -13,9 +13,12 @@ use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use futures_util::stream::{self, Stream, StreamExt};
+use prost::Message;
 use tonic::{Request, Response, Status, Streaming};
 use trapline_core::Timestamp;
-use trapline_frontier::{CrawlChange, Query, QueueChange, Rows, Scan, Steer, Store, StoreError, UrlChange};
+use trapline_frontier::{
+    CrawlChange, Query, QueueChange, Rows, Scan, Steer, Store, StoreError, UrlChange, UrlReport, UrlState,
+};
 
 use crate::Clock;
 use crate::proto::urlfrontier as pb;
@@ -27,6 +30,12 @@ use put::Put;
 
 /// So many items that have come are taken in one step; those after them wait in the connection.
 const ITEMS_AT_ONCE: usize = 1024;
+
+/// The same of batches. A stream may hold so many messages in memory.
+const BATCHES_AT_ONCE: usize = 8;
+
+/// So many URLs are forgotten at a time.
+const FORGOTTEN_AT_ONCE: usize = 256;
 
 /// So many URLs of a batch are taken; more are refused.
 const BATCH_MAX: usize = crate::frontier_service::BATCH_MAX;
@@ -72,7 +81,9 @@ impl UrlFrontierService {
 
     async fn steer_queue(&self, crawl: &Crawl, key: &str, change: QueueChange) -> Result<(), Status> {
         let steer = Steer::Queue(key.to_owned(), change);
-        self.store.steer(&crawl.name, self.clock.now(), steer).await.map(drop).map_err(status)
+        self.store.steer(&crawl.name, self.clock.now(), steer).await.map_err(status)?;
+        crawl.may_be_hollow(key).await;
+        Ok(())
     }
 }
 
@@ -101,7 +112,8 @@ impl UrlFrontier for UrlFrontierService {
         let now = self.clock.now();
         let mut values = Vec::new();
         for crawl in self.crawls.all(now).await.map_err(status)? {
-            if self.crawl_stats(&crawl, now).await.map_err(status)?.number_of_queues > 0 {
+            // A queue counts if it has a URL.
+            if self.url_counts(&crawl, now).await.map_err(status)?.iter().any(|urls| *urls > 0) {
                 values.push(crawl.name.to_string());
             }
         }
@@ -117,11 +129,12 @@ impl UrlFrontier for UrlFrontierService {
         let Some(crawl) = self.find(&request.value).await? else {
             return Ok(Response::new(pb::Long { value: 0 }));
         };
-        let stats = self.crawl_stats(&crawl, now).await.map_err(status)?;
+        let urls = self.url_counts(&crawl, now).await.map_err(status)?;
         self.store.steer(&crawl.name, now, Steer::Crawl(CrawlChange::Delete)).await.map_err(status)?;
         self.crawls.drop_from_memory(&crawl.name);
-        let completed = stats.counts.get("completed").copied().unwrap_or_default();
-        Ok(Response::new(pb::Long { value: stats.size + completed }))
+        let counted = [UrlState::Pending, UrlState::Leased, UrlState::Done];
+        let value = counted.into_iter().map(|state| urls[state as usize]).sum();
+        Ok(Response::new(pb::Long { value }))
     }
 
     async fn list_queues(&self, request: Request<pb::Pagination>) -> Result<Response<pb::QueueList>, Status> {
@@ -135,6 +148,7 @@ impl UrlFrontier for UrlFrontierService {
             None => Vec::new(),
         };
         let crawl_id = names::crawl(&crawl_id).to_owned();
+        let size = values.len() as u32;
         Ok(Response::new(pb::QueueList { values, total: 0, start, size, crawl_id }))
     }
 
@@ -170,21 +184,11 @@ impl UrlFrontier for UrlFrontierService {
         request: Request<Streaming<pb::DiscoveredBatch>>,
     ) -> Result<Response<Self::PutDiscoveredStream>, Status> {
         let service = self.clone();
-        Ok(Response::new(Box::pin(request.into_inner().then(move |batch| {
+        let steps = request.into_inner().ready_chunks(BATCHES_AT_ONCE).then(move |batches| {
             let service = service.clone();
-            async move {
-                let pb::DiscoveredBatch { id, items } = batch?;
-                if items.len() > BATCH_MAX {
-                    return Err(Status::invalid_argument(format!(
-                        "the batch has {} URLs, and at most {BATCH_MAX} are taken at once; nothing of it was done: send it in parts",
-                        items.len()
-                    )));
-                }
-                let puts = items.into_iter().map(|info| Some(Put { info, known: None })).collect();
-                let statuses = service.put(puts).await.into_iter().map(i32::from).collect();
-                Ok(pb::BatchAck { id, statuses })
-            }
-        }))))
+            async move { service.put_batches(batches).await }
+        });
+        Ok(Response::new(Box::pin(steps.flat_map(stream::iter))))
     }
 
     async fn get_stats(
@@ -196,7 +200,7 @@ impl UrlFrontier for UrlFrontierService {
         let stats = match self.find(&crawl_id).await? {
             Some(crawl) if key.is_empty() => self.crawl_stats(&crawl, now).await.map_err(status)?,
             Some(crawl) => self.queue_stats(&crawl, &key, now).await.map_err(status)?,
-            None => pb::Stats::default(),
+            None => listing::nothing(),
         };
         Ok(Response::new(pb::Stats { crawl_id: names::crawl(&crawl_id).to_owned(), ..stats }))
     }
@@ -251,6 +255,7 @@ impl UrlFrontier for UrlFrontierService {
         } else {
             let crawl = self.find_or_make(&crawl_id).await?;
             self.crawls.set_delay(&crawl, needs_key(&key)?, delay, now).await.map_err(status)?;
+            crawl.may_be_hollow(&key).await;
         }
         Ok(Response::new(pb::Empty {}))
     }
@@ -281,6 +286,7 @@ impl UrlFrontier for UrlFrontierService {
         let limit = (limit > 0).then_some(u64::from(limit));
         let _gate = self.gate.lock().await;
         self.crawls.set_limit(&crawl, key, limit, self.clock.now()).await.map_err(status)?;
+        crawl.may_be_hollow(key).await;
         Ok(Response::new(pb::Empty {}))
     }
 
@@ -355,11 +361,21 @@ impl UrlFrontier for UrlFrontierService {
         let mut urls = Urls::new(Filter::new(key, None, false));
         let mut value = 0;
         while let Some(rows) = urls.next(self, &crawl, now).await.map_err(status)? {
-            let is_old = |request: &trapline_core::Request| put::creation_date(request) < before;
-            for row in rows.iter().filter(|row| row.request.as_deref().is_some_and(is_old)) {
+            let is_old = |request: &trapline_core::Request| days == 0 || put::creation_date(request) < before;
+            let old = rows.into_iter().filter(|row| row.request.as_deref().is_some_and(is_old));
+            let (store, crawl) = (&self.store, &crawl);
+            let forget = |row: UrlReport| async move {
                 let forget = Steer::Url(row.identity, UrlChange::Forget);
-                self.store.steer(&crawl.name, now, forget).await.map_err(status)?;
-                value += 1;
+                store.steer(&crawl.name, now, forget).await.map_err(status)?;
+                if let Some(key) = row.key {
+                    crawl.may_be_hollow(&key).await;
+                }
+                Ok::<_, Status>(1)
+            };
+            // Many at a time: one sync serves all of them.
+            let mut forgotten = stream::iter(old.map(forget)).buffer_unordered(FORGOTTEN_AT_ONCE);
+            while let Some(one) = forgotten.next().await {
+                value += one?;
             }
         }
         Ok(Response::new(pb::Long { value }))
@@ -392,4 +408,76 @@ impl UrlFrontierService {
         let acks = ids.into_iter().zip(self.put(puts).await);
         acks.map(|(id, status)| Ok(pb::AckMessage { id, status: status.into() })).chain(broken).collect()
     }
+
+    /// The same for batches, as many in one step as one large one would be.
+    async fn put_batches(
+        &self,
+        batches: Vec<Result<pb::DiscoveredBatch, Status>>,
+    ) -> Vec<Result<pb::BatchAck, Status>> {
+        let mut acks = Vec::with_capacity(batches.len());
+        let mut together = Together::default();
+        for batch in batches {
+            match batch.and_then(within_bounds) {
+                Ok(batch) => {
+                    let bytes = batch.encoded_len();
+                    if !together.has_room(batch.items.len(), bytes) {
+                        acks.extend(self.put_together(std::mem::take(&mut together)).await);
+                    }
+                    together.add(batch, bytes);
+                }
+                Err(status) => {
+                    acks.extend(self.put_together(together).await);
+                    acks.push(Err(status));
+                    return acks;
+                }
+            }
+        }
+        acks.extend(self.put_together(together).await);
+        acks
+    }
+
+    async fn put_together(&self, together: Together) -> impl Iterator<Item = Result<pb::BatchAck, Status>> {
+        let mut statuses = self.put(together.puts).await.into_iter().map(i32::from);
+        together.batches.into_iter().map(move |(id, urls)| {
+            let statuses = statuses.by_ref().take(urls).collect();
+            Ok(pb::BatchAck { id, statuses })
+        })
+    }
+}
+
+/// Batches that are one step of the store.
+#[derive(Default)]
+struct Together {
+    /// Their ids, and how many URLs each has.
+    batches: Vec<(String, usize)>,
+    puts: Vec<Option<Put>>,
+    bytes: usize,
+}
+
+impl Together {
+    /// More would be a long step for others who wait, or more than a store behind this one takes at once.
+    const URLS_MAX: usize = 8192;
+    const BYTES_MAX: usize = 1 << 20;
+
+    fn has_room(&self, urls: usize, bytes: usize) -> bool {
+        self.batches.is_empty()
+            || self.puts.len() + urls <= Self::URLS_MAX && self.bytes + bytes <= Self::BYTES_MAX
+    }
+
+    fn add(&mut self, batch: pb::DiscoveredBatch, bytes: usize) {
+        let pb::DiscoveredBatch { id, items } = batch;
+        self.batches.push((id, items.len()));
+        self.bytes += bytes;
+        self.puts.extend(items.into_iter().map(|info| Some(Put { info, known: None })));
+    }
+}
+
+fn within_bounds(batch: pb::DiscoveredBatch) -> Result<pb::DiscoveredBatch, Status> {
+    let urls = batch.items.len();
+    if urls <= BATCH_MAX {
+        return Ok(batch);
+    }
+    Err(Status::invalid_argument(format!(
+        "the batch has {urls} URLs, and at most {BATCH_MAX} are taken at once; nothing of it was done: send it in parts"
+    )))
 }

@@ -40,9 +40,23 @@ pub(crate) fn status(error: &StoreError) -> Status {
             tracing::error!("{error}");
             Status::new(code, instead)
         }
-        None => Status::new(code, error.to_string()),
+        None => Status::new(code, for_clients(&error.to_string())),
     }
 }
+
+/// A sentence about a caller's own words, without the address of a service behind this one, and with this API's names.
+fn for_clients(sentence: &str) -> String {
+    let behind = sentence.strip_prefix(BEHIND).and_then(|rest| {
+        let (attempted, rest) = rest.split_once(" at ")?;
+        Some(format!("cannot {attempted}: {}", rest.split_once(": ")?.1))
+    });
+    behind
+        .unwrap_or_else(|| sentence.to_owned())
+        .replace("(Frontier::builder does)", "(Steer with `create` does)")
+}
+
+/// How what a store behind the network says begins.
+const BEHIND: &str = "grpc store: cannot ";
 
 /// What a store behind the network says of a call that failed.
 pub(crate) fn store_error(attempted: &str, at: &str, status: &Status) -> StoreError {
@@ -58,5 +72,32 @@ pub(crate) fn store_error(attempted: &str, at: &str, status: &Status) -> StoreEr
     };
     let message = status.message();
     let why = if message.is_empty() { status.code().description() } else { message };
-    StoreError::new(kind, format!("grpc store: cannot {attempted} at {at}: {why}"))
+    let hint = if NO_ANSWER.iter().any(|sign| why.contains(sign)) {
+        "; is the service there, is it the right one of grpc:// and grpcs:// (TLS), and does it want a certificate?"
+    } else {
+        ""
+    };
+    StoreError::new(kind, format!("{BEHIND}{attempted} at {at}: {why}{hint}"))
+}
+
+/// What the transport says where nothing of a service was heard.
+const NO_ANSWER: [&str; 3] = ["transport error", "h2 protocol error", "operation was canceled"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_hear_of_no_service_behind_this_one() {
+        let behind = Status::not_found(
+            "disk store: cannot claim: there is no crawl `c`; create it first (Frontier::builder does)",
+        );
+        let error = store_error("claim", "10.0.0.7:7071", &behind);
+        assert_eq!(
+            status(&error).message(),
+            "cannot claim: disk store: cannot claim: there is no crawl `c`; create it first (Steer with `create` does)"
+        );
+        let plain = StoreError::new(ErrorKind::Invalid, "disk store: cannot steer: look at it: 3");
+        assert_eq!(status(&plain).message(), "disk store: cannot steer: look at it: 3");
+    }
 }

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use tonic::Code;
 use tonic::transport::Channel;
-use trapline_frontier::MemoryStore;
+use trapline_core::{IdentityKey, Preparer, Request, Timestamp};
+use trapline_frontier::{CrawlChange, MemoryStore, NewCrawl, Settings, Steer, Store};
 use trapline_server::proto::v1;
 use v1::frontier_client::FrontierClient;
 
@@ -140,6 +141,38 @@ fn streams_answer_every_batch_in_its_order() {
 }
 
 #[test]
+fn settlements_in_a_stream_are_answered_in_their_order_and_a_stale_one_stops_none() {
+    with_crawl(&[("delay", "0"), ("concurrency", "0")], |mut client| async move {
+        let urls: Vec<_> = (0..50).map(|n| format!("https://a.example/{n}")).collect();
+        let urls: Vec<_> = urls.iter().map(String::as_str).collect();
+        client.admit(admit(&urls)).await.unwrap();
+        let leases = client.claim(claim(50)).await.unwrap().into_inner().leases;
+        assert_eq!(leases.len(), 50);
+        // Every tenth is settled twice, as after a lost answer.
+        let (mut batches, mut expected) = (Vec::new(), Vec::new());
+        for (n, lease) in leases.iter().enumerate() {
+            // One link more for each, so that no two answers are alike.
+            let links: Vec<_> = (0..=n).map(|link| format!("https://b.example/{n}/{link}")).collect();
+            let links: Vec<_> = links.iter().map(String::as_str).collect();
+            batches.push(done(lease.id, &links));
+            expected.push((v1::SettledAnswer::SettledDone as i32, vec![ADDED; n + 1]));
+            if n % 10 == 0 {
+                batches.push(done(lease.id, &links));
+                expected.push((v1::SettledAnswer::SettledStale as i32, Vec::new()));
+            }
+        }
+        let mut answers = client.settle_stream(tokio_stream::iter(batches)).await.unwrap().into_inner();
+        for (n, expected) in expected.into_iter().enumerate() {
+            let mut settled = answers.message().await.unwrap().expect("one for each").settled;
+            assert_eq!(settled.len(), 1, "{n}");
+            let settled = settled.remove(0);
+            assert_eq!((settled.answer, settled.links), expected, "{n}");
+        }
+        assert!(answers.message().await.unwrap().is_none());
+    });
+}
+
+#[test]
 fn a_claim_waits_until_something_comes() {
     with_crawl(&[("delay", "0")], |mut client| async move {
         let mut other = client.clone();
@@ -235,5 +268,31 @@ fn words_that_make_no_sense_are_told_so() {
         // And none of it changed anything.
         let stats = v1::StatsRequest { crawl: "c".to_owned(), now_ms: None };
         assert_eq!(client.stats(stats).await.unwrap().into_inner().urls.unwrap(), v1::UrlCounts::default());
+    });
+}
+
+/// Another process may have deleted the crawl and made one of the same name, which has another key: a URL is the same to both then, too.
+#[test]
+fn a_crawl_that_was_made_anew_beside_the_service_is_not_taken_for_the_one_before() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let service = Service::start(Arc::clone(&store));
+    let (now, url) = (Timestamp::ZERO, "http://a.example/1");
+    runtime().block_on(async {
+        let mut client = client(&service).await;
+        let mut admitted = async || {
+            let answer = client.admit(admit(&[url])).await.expect("it is taken");
+            answer.into_inner().admissions().collect::<Vec<_>>()
+        };
+        for seed in [1, 2] {
+            let key = IdentityKey::from_seed(seed);
+            let new = NewCrawl { settings: Settings::default(), partitions: 1, key };
+            for change in [CrawlChange::Delete, CrawlChange::Create(new)] {
+                // There is none to delete at first.
+                let _ = store.steer("c", now, Steer::Crawl(change)).await;
+            }
+            let candidate = Preparer::new(key).prepare(Request::get(url)).expect("a URL");
+            store.admit("c", now, &[candidate]).await.expect("it is taken");
+            assert_eq!(admitted().await, [v1::Admission::Known], "with key {seed}");
+        }
     });
 }

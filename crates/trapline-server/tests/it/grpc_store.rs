@@ -15,6 +15,7 @@ const SMALL: DiskOptions = DiskOptions {
     snapshot_bytes: u64::MAX,
     min_free_disk: 0,
     max_memory: None,
+    lazy_bytes: 0,
     background: false,
 };
 

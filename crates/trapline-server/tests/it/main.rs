@@ -4,6 +4,9 @@ mod crawler;
 mod folder;
 mod frontier;
 mod grpc_store;
+mod hostile;
+#[allow(clippy::unwrap_used, reason = "tests")]
+mod large;
 mod service;
 mod serving;
 mod urlfrontier;

@@ -22,7 +22,7 @@ use trapline_core::{Request as UrlRequest, Timestamp};
 use trapline_frontier::{Frontier, MemoryStore, Store, StoreError};
 use trapline_server::proto::v1::frontier_client::FrontierClient;
 use trapline_server::proto::v1::{AdmitRequest, StatsRequest};
-use trapline_server::{Clock, Limits, Options, Server, TlsFiles, Tokens};
+use trapline_server::{Clock, GrpcAddress, GrpcStore, Limits, Options, Server, TlsFiles, Tokens};
 
 const FULL: &str = "full-0123456789abcdef";
 const READ: &str = "read-0123456789abcdef";
@@ -35,8 +35,9 @@ fn now() -> Timestamp {
     Timestamp::from_millis(u64::try_from(since.as_millis()).unwrap())
 }
 
-struct Running {
-    grpc: SocketAddr,
+/// A service that runs until its test is over.
+pub(crate) struct Running {
+    pub(crate) grpc: SocketAddr,
     http: SocketAddr,
     store: Arc<dyn Store>,
     stop: Option<oneshot::Sender<()>>,
@@ -44,7 +45,7 @@ struct Running {
 }
 
 impl Running {
-    async fn start(options: Options) -> Self {
+    pub(crate) async fn start(options: Options) -> Self {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
         let server = Server::bind(options, Arc::clone(&store), Clock::new(now)).await.unwrap();
         let (grpc, http) = (server.grpc_address(), server.http_address());
@@ -55,12 +56,12 @@ impl Running {
         Self { grpc, http, store, stop: Some(stop), ended }
     }
 
-    async fn channel(&self) -> Channel {
+    pub(crate) async fn channel(&self) -> Channel {
         Endpoint::from_shared(format!("http://{}", self.grpc)).unwrap().connect().await.unwrap()
     }
 
     /// What the HTTP port answers, whole.
-    async fn get(&self, path: &str, headers: &str) -> String {
+    pub(crate) async fn get(&self, path: &str, headers: &str) -> String {
         let mut stream = TcpStream::connect(self.http).await.unwrap();
         let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{headers}\r\n");
         stream.write_all(request.as_bytes()).await.unwrap();
@@ -75,7 +76,8 @@ impl Running {
     }
 }
 
-fn options() -> Options {
+/// On any ports.
+pub(crate) fn options() -> Options {
     let any = "127.0.0.1:0".parse().unwrap();
     Options { grpc: any, http: any, ..Options::default() }
 }
@@ -206,13 +208,25 @@ async fn tokens_say_who_may_call_what() {
             }
         }
     }
+    let unknown = "wrong-0123456789abcdef";
+    let told = frontier.stats(with_token(StatsRequest::default(), unknown)).await.unwrap_err();
+    assert!(told.message().starts_with("the token that was sent is not known here"), "{told}");
+    let told = frontier.stats(StatsRequest::default()).await.unwrap_err();
+    assert!(told.message().starts_with("a token is needed"), "{told}");
     assert!(running.get("/healthz", "").await.starts_with("HTTP/1.1 200 "));
-    for path in ["/readyz", "/metrics", "/other"] {
-        let answer = running.get(path, "").await;
+    let wrong = format!("Authorization: Bearer {unknown}\r\n");
+    for (path, header, why) in [
+        ("/readyz", "", "a token is needed"),
+        ("/metrics", "", "a token is needed"),
+        ("/other", "", "a token is needed"),
+        ("/metrics", &*wrong, "the token that was sent is not known here"),
+    ] {
+        let answer = running.get(path, header).await;
         assert!(
             answer.starts_with("HTTP/1.1 401 ") && answer.contains("www-authenticate: Bearer"),
             "{answer}"
         );
+        assert!(answer.contains(why) && !answer.contains(unknown), "{answer}");
     }
     let metrics = running.get("/metrics", &format!("Authorization: Bearer {READ}\r\n")).await;
     assert!(metrics.starts_with("HTTP/1.1 200 "), "{metrics}");
@@ -248,6 +262,14 @@ async fn callers_without_a_certificate_are_turned_away_where_one_is_wanted() {
     if let Ok(without) = certificates.channel(running.grpc, false).await {
         assert!(healthy(without).await.is_err());
     }
+    // The store that is such a service shows one, too; without it, the complaint says what may be missing.
+    let mut address = GrpcAddress::parse(&format!("grpcs://localhost:{}", running.grpc.port())).unwrap();
+    address.ca = Some(certificates.authority.clone().into_bytes());
+    let without = GrpcStore::connect(&address).unwrap().now().await.unwrap_err().to_string();
+    assert!(without.contains("does it want a certificate?"), "{without}");
+    let (certificate, key) = certificates.client.clone();
+    address.identity = Some((certificate.into_bytes(), key.into_bytes()));
+    assert!(GrpcStore::connect(&address).unwrap().now().await.unwrap().is_some());
     running.stop().await.unwrap();
 }
 

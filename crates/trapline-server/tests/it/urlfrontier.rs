@@ -151,11 +151,11 @@ fn urls_go_out_by_date_and_then_by_text() {
     ]);
     assert_eq!(client.get("", 10, 10), [url("2"), url("3"), url("late")]);
     assert_eq!(client.get("", 10, 10), [""; 0], "they are leased");
-    // Leases of 30 s, and a second to wait. Those whose lease ended come first, in the order they came in.
+    // Leases of 30 s, and a second to wait. Those whose lease ended come first; what came together is in the order of its text.
     at(&service, 31);
-    assert_eq!(client.get("DEFAULT", 1, 0), [url("late")]);
+    assert_eq!(client.get("DEFAULT", 1, 0), [url("2")]);
     at(&service, 60);
-    assert_eq!(client.get(" ", 10, 0), [url("3"), url("2"), url("future")]);
+    assert_eq!(client.get(" ", 10, 0), [url("3"), url("late"), url("future")]);
     assert_eq!(client.status(&url("far"), ""), Ok(99_999_999_999));
     assert_eq!(client.status(&url("nowhere"), ""), Err(Code::NotFound));
     assert_eq!(client.status("", ""), Err(Code::InvalidArgument));
@@ -290,6 +290,73 @@ fn what_is_removed_is_unknown_again() {
 }
 
 #[test]
+fn queues_without_urls_do_not_count() {
+    let (_service, mut client) = in_memory();
+    let crawls = |client: &mut Client| {
+        runtime().block_on(client.0.list_crawls(pb::Local::default())).unwrap().into_inner().values
+    };
+    let delete = |client: &mut Client, key: &str| {
+        runtime().block_on(client.0.delete_queue(queue(key, "c"))).unwrap().into_inner().value
+    };
+    client.delay("told.example", "c", 9);
+    client.block("told.example", "c", NOW + 100);
+    client.limit("told.example", "c", 3);
+    assert_eq!(client.stats("", "c"), (0, 0, 0, 0));
+    assert_eq!(crawls(&mut client), [""; 0]);
+    client.put(vec![
+        discovered("http://a.example/1", "c"),
+        discovered("http://b.example/1", "c"),
+        known("http://b.example/2", "c", 0),
+    ]);
+    assert_eq!(client.stats("", "c"), (2, 0, 1, 2));
+    assert_eq!((delete(&mut client, "a.example"), client.stats("", "c").3), (1, 1));
+    let purge = pb::PurgeUrlParams { key: String::new(), crawl_id: "c".to_owned(), days: 0 };
+    assert_eq!(runtime().block_on(client.0.purge_ur_ls(purge)).unwrap().into_inner().value, 2);
+    assert_eq!((client.stats("", "c"), crawls(&mut client)), ((0, 0, 0, 0), vec![]));
+    client.put(vec![discovered("http://a.example/1", "c"), discovered("http://told.example/1", "c")]);
+    assert_eq!((client.stats("", "c"), crawls(&mut client)), ((2, 0, 0, 2), vec!["c".to_owned()]));
+}
+
+#[test]
+fn what_cannot_be_fetched_now_is_active_all_the_same() {
+    let (_service, mut client) = in_memory();
+    let active = |client: &mut Client, key: &str, crawl: &str| {
+        let stats = runtime().block_on(client.0.get_stats(queue(key, crawl))).unwrap().into_inner();
+        stats.counts["active_queues"]
+    };
+    client.put(vec![
+        discovered("http://a.example/1", "c"),
+        discovered("http://b.example/1", "c"),
+        known("http://b.example/2", "c", 0),
+        known("http://done.example/", "c", 0),
+    ]);
+    client.block("a.example", "c", NOW + 100);
+    client.limit("b.example", "c", 1);
+    assert_eq!(active(&mut client, "", "c"), 2);
+    assert_eq!(
+        ["a.example", "b.example", "done.example"].map(|key| active(&mut client, key, "c")),
+        [1, 1, 0]
+    );
+    assert_eq!((active(&mut client, "x", "c"), active(&mut client, "", "nowhere")), (0, 0));
+}
+
+#[test]
+fn a_date_that_has_passed_is_told_as_it_was_stated() {
+    let (service, mut client) = in_memory();
+    let url = "http://a.example/due";
+    client.put(vec![known(url, "c", NOW - 500), discovered("http://a.example/new", "c")]);
+    assert_eq!(client.status(url, "c"), Ok(NOW - 500));
+    assert_eq!(client.status("http://a.example/new", "c"), Ok(NOW));
+    assert_eq!(client.get("c", 1, 1), [url]);
+    assert_eq!(client.status(url, "c"), Ok(NOW - 500), "while it is leased, too");
+    client.put(vec![known(url, "c", NOW + 60)]);
+    at(&service, 100);
+    assert_eq!(client.status(url, "c"), Ok(NOW + 60), "and once it is due");
+    client.put(vec![known(url, "c", 0)]);
+    assert_eq!(client.status(url, "c"), Ok(0));
+}
+
+#[test]
 fn old_urls_are_purged_by_when_they_came() {
     let (service, mut client) = in_memory();
     client.put(vec![discovered("http://a.example/old", "c"), discovered("http://b.example/old", "c")]);
@@ -363,7 +430,9 @@ fn lists_and_counts_go_by_what_is_asked_for() {
     assert_eq!((list(0, 0), list(2450, 100), list(0, i32::MAX as u32), list(9999, 1)), (100, 50, 2500, 0));
     let mut queues = |start, size| {
         let page = pb::Pagination { start, size, crawl_id: "c".to_owned(), ..Default::default() };
-        runtime().block_on(client.0.list_queues(page)).unwrap().into_inner().values.len()
+        let listed = runtime().block_on(client.0.list_queues(page)).unwrap().into_inner();
+        assert_eq!(listed.size as usize, listed.values.len());
+        listed.size
     };
     assert_eq!((queues(0, 0), queues(2, 5), queues(3, 1)), (3, 1, 0));
 }

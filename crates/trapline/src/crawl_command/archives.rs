@@ -11,7 +11,7 @@ use trapline_fetch::FetchOptions;
 use super::s3_client::S3Connector;
 use crate::archive_url::{ArchiveKind, ArchiveUrl};
 use crate::config::FileConfig;
-use crate::ended::complain;
+use crate::ended::complain_of_crawl;
 
 /// The archives of a crawl.
 pub(super) struct OpenArchives(Vec<(ArchivePlace, Arc<dyn Archive>)>);
@@ -35,8 +35,8 @@ impl OpenArchives {
     pub(super) async fn close(&self) {
         for (_, archive) in &self.0 {
             if let Err(error) = archive.close().await {
-                complain(&format!(
-                    "trapline crawl: {} is not complete: {error}; the next crawl with it completes it",
+                complain_of_crawl(&format!(
+                    "{} is not complete: {error}; the next crawl with it completes it",
                     archive.name()
                 ));
             }

@@ -18,7 +18,7 @@ use trapline_crawl::PageLine;
 use trapline_crawl::ports::SettledVisit;
 use trapline_frontier::Outcome;
 
-use crate::ended::complain;
+use crate::ended::complain_of_crawl;
 use crate::moment;
 
 /// How many hops are written out; of longer ways it is said how many more there were.
@@ -58,8 +58,8 @@ impl CrawlLog {
             Ok(()) => open.is_told = false,
             Err(error) if !open.is_told => {
                 open.is_told = true;
-                complain(&format!(
-                    "trapline crawl: cannot write to the crawl log {}: {error}; the crawl goes on without",
+                complain_of_crawl(&format!(
+                    "cannot write to the crawl log {}: {error}; the crawl goes on without",
                     self.path.display()
                 ));
             }

@@ -16,6 +16,9 @@ const SUM_TIMEOUT: Duration = Duration::from_millis(500);
 /// What lets most crawls go on.
 const AGAIN: &str = "run the same command again to go on";
 
+/// What lets a crawl go on that was a part of a service.
+const SERVED_AGAIN: &str = "it goes on when the service is started again";
+
 /// How a crawl ended.
 #[derive(Clone, Debug)]
 pub(super) struct Ending {
@@ -24,6 +27,9 @@ pub(super) struct Ending {
     pub(super) held: Held,
     /// Nothing is kept of the crawl: it cannot go on.
     pub(super) in_memory: bool,
+    /// It is a part of a service, which has options and no flags for what ends it. Such a crawl waits when nothing is left, so that no
+    /// budget ends it.
+    pub(super) is_served: bool,
     /// What the strategy says: which goal it has reached, and its last words.
     pub(super) strategy: [Option<String>; 2],
 }
@@ -35,7 +41,7 @@ impl Ending {
         end: CrawlEnd,
         frontier: &Frontier,
         handle: &CrawlHandle,
-        in_memory: bool,
+        (in_memory, is_served): (bool, bool),
     ) -> Result<(Self, Option<Stats>), StoreError> {
         let stats = sum_up(frontier, handle).await?;
         let held = match end {
@@ -43,7 +49,7 @@ impl Ending {
             _ => Held::default(),
         };
         let strategy = handle.look(|tally| [tally.goal.clone(), tally.last_words.clone()]);
-        Ok((Self { end, held, in_memory, strategy }, stats))
+        Ok((Self { end, held, in_memory, is_served, strategy }, stats))
     }
 
     /// Its name in reports. Stays as it is.
@@ -71,6 +77,7 @@ impl Ending {
 
     fn what_happened(&self) -> String {
         let (reason, remedy) = (self.held.reason(), self.held.remedy());
+        let again = if self.is_served { SERVED_AGAIN } else { AGAIN };
         let (what, how) = match self.end {
             CrawlEnd::Exhausted => return "all is done".to_owned(),
             CrawlEnd::Finished => return "the crawl was finished".to_owned(),
@@ -79,10 +86,18 @@ impl Ending {
                 return format!("the strategy has reached its goal: {goal}");
             }
             CrawlEnd::Retired => (&*reason, &*remedy),
+            CrawlEnd::MaxPages if self.is_served => (
+                "so many pages are done as were wanted",
+                "with a higher `crawl.max_pages` it goes on when the service is started again",
+            ),
+            CrawlEnd::MaxBytes if self.is_served => (
+                "so much has come as was wanted",
+                "with a higher `crawl.max_bytes` it goes on when the service is started again",
+            ),
             CrawlEnd::MaxPages => ("so many pages are done as were wanted", "a higher --max-pages goes on"),
             CrawlEnd::MaxBytes => ("so much has come as was wanted", "a higher --max-bytes goes on"),
-            CrawlEnd::MaxTime => ("the time is over", AGAIN),
-            CrawlEnd::Stopped => ("stopped", AGAIN),
+            CrawlEnd::MaxTime => ("the time is over", again),
+            CrawlEnd::Stopped => ("stopped", again),
         };
         let how = if self.in_memory { "a crawl in memory: cannot go on" } else { how };
         format!("{what}; {how}")
@@ -126,10 +141,17 @@ mod tests {
 
     #[test]
     fn only_a_crawl_that_is_kept_is_said_to_go_on() {
-        let said = |end, in_memory| {
-            Ending { end, held: Held { budgets: 2, ..Held::default() }, in_memory, strategy: [None, None] }
-                .sentence()
+        let told = |end, in_memory, is_served| {
+            Ending {
+                end,
+                held: Held { budgets: 2, ..Held::default() },
+                in_memory,
+                is_served,
+                strategy: [None, None],
+            }
+            .sentence()
         };
+        let said = |end, in_memory| told(end, in_memory, false);
         for end in
             [CrawlEnd::Retired, CrawlEnd::MaxPages, CrawlEnd::MaxBytes, CrawlEnd::MaxTime, CrawlEnd::Stopped]
         {
@@ -142,5 +164,11 @@ mod tests {
             assert_eq!(lost.strip_suffix("; a crawl in memory: cannot go on"), reason);
         }
         assert_eq!(said(CrawlEnd::Exhausted, true), "all is done");
+        // A service has none of the flags of a crawl.
+        for end in [CrawlEnd::MaxPages, CrawlEnd::MaxBytes, CrawlEnd::MaxTime, CrawlEnd::Stopped] {
+            let served = told(end, false, true);
+            assert!(!served.contains("--") && !served.contains("same command"), "{served}");
+        }
+        assert!(told(CrawlEnd::MaxPages, false, true).contains("`crawl.max_pages`"));
     }
 }

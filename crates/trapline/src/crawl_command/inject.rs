@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use trapline_crawl::CrawlHandle;
 
 use super::seeds::SeedFile;
-use crate::ended::complain;
+use crate::ended::{complain, complain_of_crawl};
 
 /// The drop-in folder of a crawl.
 pub(super) struct Inject {
@@ -56,7 +56,7 @@ impl Inject {
         for path in complete {
             let about = self.seen.remove(&path);
             if let Err(error) = self.take(&path, handle).await {
-                complain(&format!("trapline crawl: cannot take up {}: {error}", path.display()));
+                complain_of_crawl(&format!("cannot take up {}: {error}", path.display()));
                 self.failed.extend(about.map(|about| (path, about)));
             }
         }
@@ -87,7 +87,7 @@ impl Inject {
             target = done.join(format!("{name}.{number}"));
         }
         fs::rename(path, target)?;
-        complain(&format!("trapline crawl: took up {taken} seeds of inject/{name}, {wrong} lines were none"));
+        complain_of_crawl(&format!("took up {taken} seeds of inject/{name}, {wrong} lines were none"));
         Ok(())
     }
 }

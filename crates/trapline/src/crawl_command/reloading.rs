@@ -11,7 +11,7 @@ use super::steered::Steered;
 use super::terms_told::TermsTold;
 use super::{archives, plan, resume, running};
 use crate::config::{FileConfig, Flags};
-use crate::ended::complain;
+use crate::ended::complain_of_crawl;
 use crate::moment;
 
 /// Reads the configuration as the command line of the crawl says, with further flags.
@@ -91,7 +91,7 @@ impl Reloading {
             let mut options =
                 config.fetch_options().map_err(|(option, message)| format!("{option}: {message}"))?;
             for warning in options.warnings() {
-                complain(&format!("trapline crawl: {warning}"));
+                complain_of_crawl(&warning);
             }
             // Archives stay those that the crawl began with.
             archives::keep_raw(&self.began, &mut options);
@@ -101,7 +101,7 @@ impl Reloading {
             other = Some(fetcher);
         }
         for warning in &config.warnings() {
-            complain(&format!("trapline crawl: {warning}"));
+            complain_of_crawl(warning);
         }
         self.handle
             .reload(reload)

@@ -284,6 +284,7 @@ mod tests {
                 end: CrawlEnd::Exhausted,
                 held: Held::default(),
                 in_memory: false,
+                is_served: false,
                 strategy: [None, None],
             },
             None,

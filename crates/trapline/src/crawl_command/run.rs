@@ -16,7 +16,7 @@ use super::seed_source::SeedSource;
 use super::watch::Telling;
 use super::{CrawlArgs, plan, seeds};
 use crate::config::FileConfig;
-use crate::ended::complain;
+use crate::ended::complain_of_crawl;
 use crate::{moment, store_url};
 
 pub(super) const NO_SEEDS: &str =
@@ -81,8 +81,8 @@ pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig, load: LoadConfig) -> 
     let ended = runtime.block_on(async {
         let ran = run.go(config).await?;
         if ran.stats.is_none() {
-            complain(&format!(
-                "trapline crawl: the store is away: what was in flight comes back when its leases have ended, after {}; run \
+            complain_of_crawl(&format!(
+                "the store is away: what was in flight comes back when its leases have ended, after {}; run \
                  the same command again to go on",
                 format_duration(config.crawl.lease)
             ));
@@ -131,9 +131,9 @@ pub(super) fn raise_file_limit(config: &FileConfig) {
     }
     let needed = u64::from(config.crawl.concurrency) + config.connect.idle_max as u64 + 100;
     if let Some(allowed) = getrlimit(Resource::Nofile).current.filter(|allowed| *allowed < needed) {
-        complain(&format!(
-            "trapline crawl: {needed} open files may be needed, and {allowed} are allowed: raise the limit (`ulimit -Hn`), or \
-             lower --concurrency"
+        complain_of_crawl(&format!(
+            "{needed} open files may be needed, and {allowed} are allowed: raise the limit (`ulimit -Hn`), or \
+             lower crawl.concurrency"
         ));
     }
 }

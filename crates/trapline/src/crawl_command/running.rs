@@ -36,7 +36,7 @@ use super::watch::{self, Telling, Watch};
 use super::world::RealWorld;
 use super::{STOPPED, plan, resume};
 use crate::config::FileConfig;
-use crate::ended::complain;
+use crate::ended::{complain, complain_of_crawl};
 use crate::store_url::Shared;
 use crate::{chronicle, moment};
 
@@ -84,10 +84,7 @@ impl Run<'_> {
         let dir = folder.path();
         if !steered.is_empty() {
             let how = format!("`trapline steer {} --forget` goes back to the configuration", dir.display());
-            complain(&format!(
-                "trapline crawl: this crawl was steered: {}; {how}",
-                steered.lines().join(", ")
-            ));
+            complain_of_crawl(&format!("this crawl was steered: {}; {how}", steered.lines().join(", ")));
             config = steered
                 .apply(&*load)
                 .map_err(|wrong| format!("what was steered does not do: {wrong}\n{how}"))?;
@@ -97,7 +94,7 @@ impl Run<'_> {
         let mut fetch_options =
             config.fetch_options().map_err(|(option, message)| format!("{option}: {message}"))?;
         for warning in fetch_options.warnings().iter().chain(&config.warnings()) {
-            complain(&format!("trapline crawl: {warning}"));
+            complain_of_crawl(warning);
         }
         let order = frontier.report(moment::now()).await.map_err(told)?.settings.order;
         plan::check_order(config, order)?;
@@ -139,9 +136,7 @@ impl Run<'_> {
             Observed { results: output, chronicle: chronicle.clone(), log, traces, service: service.clone() };
         if known.paused {
             let folder = folder.path().display();
-            complain(&format!(
-                "trapline crawl: this crawl is paused; `trapline resume {folder}` lets it go on"
-            ));
+            complain_of_crawl(&format!("this crawl is paused; `trapline resume {folder}` lets it go on"));
         }
 
         let world = Arc::new(RealWorld(tokio::runtime::Handle::current()));
@@ -198,7 +193,7 @@ impl Run<'_> {
         let _ = watching.await;
         archives.close().await;
         let ended = match ran {
-            Ok(end) => Ending::of(end, &frontier, &handle, in_memory).await.map_err(told),
+            Ok(end) => Ending::of(end, &frontier, &handle, (in_memory, stays)).await.map_err(told),
             Err(error) => Err(error),
         };
         let last = match &ended {
@@ -277,7 +272,7 @@ async fn seed(
         let mut file = match tokio::task::spawn_blocking(move || source.open()).await {
             Ok(Ok(file)) => file,
             Ok(Err(error)) => {
-                complain(&format!("trapline crawl: cannot read seeds from {name}: {error}"));
+                complain_of_crawl(&format!("cannot read seeds from {name}: {error}"));
                 continue;
             }
             Err(_) => return,
@@ -304,7 +299,7 @@ async fn seed(
                     }
                 }
                 Err(error) => {
-                    complain(&format!("trapline crawl: cannot read on in {name}: {error}"));
+                    complain_of_crawl(&format!("cannot read on in {name}: {error}"));
                     break;
                 }
             }

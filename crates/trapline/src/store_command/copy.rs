@@ -31,8 +31,8 @@ use stop::Stop;
 /// Copy crawls from one store to another
 ///
 /// All crawls of FROM, or those that `--crawl` names, with everything in them: settings, URLs with their states, order and page records, due
-/// times, dead letters, queues with terms, budgets, balances and waits, notes and counts. A store is disk:PATH or postgres://USER@HOST/DATABASE;
-/// a folder is made if it is not there, a database needs its tables (`trapline store migrate`).
+/// times, dead letters, queues with terms, budgets, balances and waits, notes and counts. A store is disk:PATH, postgres://USER@HOST/DATABASE
+/// or grpc://HOST:PORT; a folder is made if it is not there, a database needs its tables (`trapline store migrate`).
 ///
 /// A crawl is paused in FROM before it is copied, and stays paused there: it is to run in one place. What is leased is waited for, for as long as
 /// `--wait` says; a lease that is still out then stays behind, and its URL is pending in the copy. In the end both sides are read again
@@ -48,6 +48,7 @@ Examples:
   trapline store copy disk:crawl postgres://crawler@db.example/frontier
   trapline store copy postgres://crawler@db.example/frontier disk:back --crawl news
   trapline store copy disk:crawl disk:crawl --crawl news --as news-2
+  trapline store copy disk:crawl grpc://127.0.0.1:7071
   trapline store copy disk:crawl postgres://crawler@db.example/frontier --verify-only")]
 pub(super) struct CopyStore {
     /// The store with the crawls

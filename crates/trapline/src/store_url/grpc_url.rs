@@ -1,4 +1,4 @@
-//! `grpc://HOST[:PORT]`, and `grpcs://HOST[:PORT][?ca=FILE]` with TLS: a store that a service keeps.
+//! `grpc://HOST[:PORT]`, and `grpcs://HOST[:PORT][?ca=FILE&cert=FILE&key=FILE]` with TLS: a store that a service keeps.
 //!
 //! The token to show is in the environment, where neither lists of processes nor logs have it.
 
@@ -17,34 +17,55 @@ pub(super) struct GrpcUrl<'a> {
     service: &'a str,
     /// A file with certificates of authorities to trust instead of the machine's.
     ca: Option<&'a str>,
+    /// Files with the certificate to show, and its key.
+    cert: Option<&'a str>,
+    key: Option<&'a str>,
 }
 
 pub(super) fn parse(url: &str) -> Result<GrpcUrl<'_>, String> {
     let (service, options) = url.split_once('?').unwrap_or((url, ""));
     let tls = GrpcAddress::parse(service)?.tls;
-    let mut ca = None;
+    let (mut ca, mut cert, mut key) = (None, None, None);
     for option in options.split('&').filter(|option| !option.is_empty()) {
-        match option.split_once('=') {
-            Some(("ca", file)) if !tls => {
+        // What stands behind an unknown name may be a secret.
+        let (name, file) = option.split_once('=').unwrap_or((option, ""));
+        let option = match name {
+            "ca" => &mut ca,
+            "cert" => &mut cert,
+            "key" => &mut key,
+            _ => {
                 return Err(format!(
-                    "`{url}`: there are no certificates without TLS; write grpcs:// or leave out ca={file}"
+                    "`{service}`: the option `{name}` is not known; there are ca=FILE, cert=FILE and key=FILE. A token goes into the \
+                     variable {TOKEN}"
                 ));
             }
-            Some(("ca", file)) if !file.is_empty() => ca = Some(file),
-            _ => return Err(format!("`{url}`: the option `{option}` is not known; there is ca=FILE")),
+        };
+        if file.is_empty() {
+            return Err(format!("`{service}`: `{name}` names no file; write {name}=FILE"));
         }
+        if !tls {
+            return Err(format!(
+                "`{service}`: there are no certificates without TLS; write grpcs:// or leave out {name}={file}"
+            ));
+        }
+        *option = Some(file);
     }
-    Ok(GrpcUrl { service, ca })
+    if cert.is_some() != key.is_some() {
+        return Err(format!("`{service}`: a certificate and its key go together; write cert=FILE&key=FILE"));
+    }
+    Ok(GrpcUrl { service, ca, cert, key })
 }
 
 impl GrpcUrl<'_> {
     /// A store there. Whether the service answers is seen with the first verb.
     pub(super) fn open(&self) -> Result<Arc<dyn Store>, String> {
         let mut address = GrpcAddress::parse(self.service)?;
-        if let Some(file) = self.ca {
-            let read =
-                std::fs::read(file).map_err(|error| format!("{}: cannot read {file}: {error}", self.service));
-            address.ca = Some(read?);
+        let read = |file: &str| {
+            std::fs::read(file).map_err(|error| format!("{}: cannot read {file}: {error}", self.service))
+        };
+        address.ca = self.ca.map(read).transpose()?;
+        if let Some((cert, key)) = self.cert.zip(self.key) {
+            address.identity = Some((read(cert)?, read(key)?));
         }
         address.token =
             std::env::var(TOKEN).ok().map(|token| token.trim().to_owned()).filter(|token| !token.is_empty());
@@ -67,17 +88,25 @@ mod tests {
 
     #[test]
     fn services_are_named_by_urls() {
-        assert_eq!(parse("grpc://h:1"), Ok(GrpcUrl { service: "grpc://h:1", ca: None }));
-        assert_eq!(parse("grpcs://h?ca=a/b.pem"), Ok(GrpcUrl { service: "grpcs://h", ca: Some("a/b.pem") }));
+        let (ca, cert, key) = (None, None, None);
+        assert_eq!(parse("grpc://h:1"), Ok(GrpcUrl { service: "grpc://h:1", ca, cert, key }));
+        let ca = Some("a/b.pem");
+        assert_eq!(parse("grpcs://h?ca=a/b.pem"), Ok(GrpcUrl { service: "grpcs://h", ca, cert, key }));
+        let (cert, key) = (Some("c"), Some("k"));
+        assert_eq!(
+            parse("grpcs://h?key=k&ca=a/b.pem&cert=c"),
+            Ok(GrpcUrl { service: "grpcs://h", ca, cert, key })
+        );
         assert_eq!(parse("grpc://H").unwrap().place(), "grpc://h:7071");
         for (url, told) in [
             ("grpc://h?ca=x", "write grpcs://"),
-            ("grpcs://h?cert=x", "there is ca=FILE"),
-            ("grpcs://h?ca=", "there is ca=FILE"),
+            ("grpcs://h?cert=x", "write cert=FILE&key=FILE"),
+            ("grpcs://h?ca=", "write ca=FILE"),
+            ("grpc://h?token=secret", "TRAPLINE_TOKEN"),
             ("grpc:h", "write grpc://HOST:PORT"),
         ] {
             let error = parse(url).expect_err(url);
-            assert!(error.contains(told), "{error}");
+            assert!(error.contains(told) && !error.contains("secret"), "{error}");
         }
         let error = parse("grpcs://h?ca=/nowhere/x").unwrap().open().err().unwrap();
         assert!(error.contains("cannot read /nowhere/x"), "{error}");

@@ -1,6 +1,7 @@
 //! `trapline crawl` and what goes with it, against servers on this machine.
 
 mod killed;
+mod service;
 mod steering;
 
 use std::collections::BTreeSet;

@@ -18,6 +18,7 @@ mod report;
 mod robots;
 mod serve;
 mod serve_crawl;
+mod serve_docs;
 #[cfg(feature = "postgres")]
 mod servers;
 mod service;

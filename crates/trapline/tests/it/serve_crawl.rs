@@ -3,7 +3,6 @@
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
-use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -32,18 +31,8 @@ struct CrawlingService {
 }
 
 /// A service that crawls into a folder, on ports that were free.
-async fn serve(folder: &Path, more: &[&str]) -> CrawlingService {
-    let mut arguments = vec!["--crawl", "--out", folder.to_str().unwrap()];
-    for option in [
-        "fetch.allow_networks=127.0.0.0/8",
-        "sitemaps.follow=false",
-        "fetch.contact=a@b.test",
-        "pace.delay=0",
-    ] {
-        arguments.extend(["--set", option]);
-    }
-    arguments.extend(more);
-    let service = Service::start(&format!("disk:{}/store", folder.display()), &arguments);
+async fn serve(folder: &Folder, more: &[&str]) -> CrawlingService {
+    let service = Service::start_crawling(folder, more);
     let endpoint = Endpoint::from_shared(format!("http://{}", service.grpc)).unwrap();
     let client = CrawlerClient::new(endpoint.connect().await.unwrap());
     let mut service = CrawlingService { service, client };
@@ -109,7 +98,7 @@ fn url(address: SocketAddr, path: &str) -> String {
 async fn a_service_crawls_what_it_is_told_and_tells_of_it() {
     let folder = Folder::new("serve-crawl");
     let (address, asked) = site(5, "");
-    let mut service = serve(&folder.path, &[]).await;
+    let mut service = serve(&folder, &[]).await;
     let mut results = service.listen().await;
 
     // Only what is a link away, of a chain of five.
@@ -178,7 +167,7 @@ async fn a_service_crawls_what_it_is_told_and_tells_of_it() {
     assert!(trapline(&["status"], &folder.path).status.success());
 
     // It knows what it was told before.
-    let mut service = serve(&folder.path, &[]).await;
+    let mut service = serve(&folder, &[]).await;
     assert_eq!(service.submit(&[&first], None).await[0].0, SubmissionAnswer::SubmissionKnown);
     assert_eq!(service.end(), Some(0));
 }
@@ -196,7 +185,7 @@ async fn pages_are_fetched_again_on_demand_and_hosts_get_policies() {
         }
         _ => ok("Content-Type: text/html\r\n", "<title>same</title>"),
     });
-    let mut service = serve(&folder.path, &[]).await;
+    let mut service = serve(&folder, &[]).await;
     let mut results = service.listen().await;
     let (same, changing) = (url(address, "/same"), url(address, "/changing"));
     service.submit(&[&same, &changing], None).await;
@@ -252,7 +241,7 @@ async fn pages_are_fetched_again_on_demand_and_hosts_get_policies() {
     assert_eq!(service.end(), Some(0));
 
     // Also after a restart.
-    let mut service = serve(&folder.path, &[]).await;
+    let mut service = serve(&folder, &[]).await;
     let told = service.submit(&[&url(address, "/never/2")], None).await;
     assert_eq!(told[0].0, SubmissionAnswer::SubmissionRefused, "{told:?}");
     assert_eq!(service.end(), Some(0));
@@ -263,10 +252,10 @@ async fn pages_are_fetched_again_on_demand_and_hosts_get_policies() {
 async fn a_crawl_that_ends_by_a_limit_leaves_the_service() {
     let folder = Folder::new("serve-limit");
     let (address, _) = site(50, "");
-    let mut service = serve(&folder.path, &["--set", "crawl.max_pages=3"]).await;
+    let mut service = serve(&folder, &["--set", "crawl.max_pages=3"]).await;
     service.submit(&[&url(address, "/")], None).await;
     let status = service.until(|status| status.state() == CrawlerState::Ended).await;
-    assert!(!status.reason.is_empty());
+    assert!(status.reason.contains("`crawl.max_pages`"), "{status:?}");
     assert!(status.pages >= 3, "{status:?}");
     let refused = service.tell(CrawlerState::Paused).await.unwrap_err();
     assert_eq!(refused.code(), Code::FailedPrecondition);

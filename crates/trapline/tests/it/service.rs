@@ -7,6 +7,8 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
+use crate::folder::Folder;
+
 /// Any free port of an address that no connection goes out from: who asks for a service that is away must not meet itself.
 const ANY: &str = "127.0.7.1:0";
 
@@ -24,20 +26,36 @@ impl Service {
         Self::start_at(store, [ANY, ANY], more)
     }
 
+    /// Serves a crawl into a folder, which may fetch from this machine; on any ports.
+    pub(crate) fn start_crawling(folder: &Folder, more: &[&str]) -> Self {
+        let out = folder.path.display().to_string();
+        let mut arguments = vec!["--crawl", "--out", &out];
+        for option in [
+            "fetch.allow_networks=127.0.0.0/8",
+            "sitemaps.follow=false",
+            "fetch.contact=a@b.test",
+            "pace.delay=0",
+        ] {
+            arguments.extend(["--set", option]);
+        }
+        arguments.extend(more);
+        Self::start(&format!("disk:{out}/store"), &arguments)
+    }
+
     /// Serves a store at these addresses: gRPC's and HTTP's.
     fn start_at(store: &str, listen: [&str; 2], more: &[&str]) -> Self {
+        Self::of(&[&["serve", "--store", store], &listening(listen)[..], more].concat())
+    }
+
+    /// What a command line that serves does, on any ports.
+    pub(crate) fn of_command_line(arguments: &[&str]) -> Self {
+        Self::of(&[arguments, &listening([ANY, ANY])].concat())
+    }
+
+    fn of(arguments: &[&str]) -> Self {
         let child = Command::new(env!("CARGO_BIN_EXE_trapline"))
-            .args([
-                "serve",
-                "--json",
-                "--store",
-                store,
-                "--grpc-listen",
-                listen[0],
-                "--http-listen",
-                listen[1],
-            ])
-            .args(more)
+            .args(arguments)
+            .arg("--json")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .spawn()
@@ -73,6 +91,13 @@ impl Service {
         self.child.wait().expect("it is a child")
     }
 
+    /// How much memory its process has taken at most.
+    pub(crate) fn memory_peak_bytes(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("it runs");
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.strip_suffix("kB"));
+        peak.expect("the kernel tells it").trim().parse::<u64>().expect("it is a number") << 10
+    }
+
     /// What the HTTP port answers, whole.
     pub(crate) fn get(&self, path: &str) -> String {
         let mut stream = TcpStream::connect(&self.http).expect("it listens");
@@ -82,6 +107,10 @@ impl Service {
         stream.read_to_string(&mut answer).expect("it is text");
         answer
     }
+}
+
+fn listening([grpc, http]: [&str; 2]) -> [&str; 4] {
+    ["--grpc-listen", grpc, "--http-listen", http]
 }
 
 impl Drop for Service {

@@ -130,7 +130,7 @@ fn a_bad_line_ends_an_import_or_is_passed_over() {
     let first = source("bad");
     let file = exported(&first, &[]);
     let bad = file.replacen("\"class\":127", "\"class\":999", 1);
-    let line = bad.lines().position(|line| line.contains("999")).unwrap() + 1;
+    let line = bad.lines().position(|line| line.contains("\"class\":999")).unwrap() + 1;
     let second = Folder::new("bad-import");
     let ran = import(&second, &[], &bad);
     assert_eq!(ran.code, Some(2));

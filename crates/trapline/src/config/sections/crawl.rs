@@ -35,7 +35,7 @@ options! {
         /// Whether fewer fetches are begun while processors or memory are short. Defaults to true.
         adaptive: bool = true;
         /// Where the crawl remembers what is to be done and what was done, as the URL of a store: `disk:PATH`,
-        /// `postgres://USER@HOST/DATABASE`, or `memory:`, which survives nothing. Defaults to none: a folder in the output
+        /// `postgres://USER@HOST/DATABASE`, `grpc://HOST:PORT`, or `memory:`, which survives nothing. Defaults to none: a folder in the output
         /// folder.
         store: Option<StoreAddress> = None;
         /// How long a fetch is reserved for who took it. It is renewed while the fetch goes on; after a crash the URL waits this

@@ -41,7 +41,7 @@ fn a_killed_crawl_goes_on_where_it_was() {
 }
 
 /// Each page once, and once more for each kill at which it was in flight.
-fn assert_asked_once(asked: &[String], in_flight: &BTreeMap<String, usize>) {
+pub(super) fn assert_asked_once(asked: &[String], in_flight: &BTreeMap<String, usize>) {
     let mut counts = BTreeMap::new();
     for path in asked.iter().filter(|path| *path != "/robots.txt") {
         *counts.entry(path.clone()).or_insert(0) += 1;
@@ -69,7 +69,7 @@ fn store_in(folder: &Folder) -> String {
     format!("disk:{}", folder.path.join("store").display())
 }
 
-fn path_of(url: &str) -> String {
+pub(super) fn path_of(url: &str) -> String {
     url[url[8..].find('/').expect("a path") + 8..].to_owned()
 }
 

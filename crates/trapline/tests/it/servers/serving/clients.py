@@ -1,4 +1,4 @@
-"""What both scripts need: code generated from the protos, a channel, and a way to wait."""
+"""What the scripts need: code generated from the protos, a channel, and a way to wait."""
 
 import importlib
 import sys

@@ -1,9 +1,10 @@
-"""Trapline's own API, as a crawler in Python uses it: the loop of claim, fetch and settle, with nothing but URLs.
+"""Trapline's own API, as a crawler in Python uses it: the loop of claim, fetch and settle, with nothing but URLs; all ten calls.
 
     own_api.py PROTOS ADDRESS
 """
 
 import sys
+import time
 
 import grpc
 
@@ -49,6 +50,38 @@ same(frontier.Stats(pb.StatsRequest(crawl=CRAWL)).urls.done, len(fetched))
 
 answers = frontier.AdmitStream(pb.AdmitRequest(crawl=CRAWL, candidates=bare(f"https://s.example/{n}")) for n in range(20))
 same([list(answer.admissions) for answer in answers], [[pb.ADMISSION_ADDED]] * 20)
+
+# Settled in a stream, batch by batch, each lease twice: answers come in order, and the second one finds nothing to do.
+frontier.Steer(pb.SteerRequest(crawl=CRAWL, queue=pb.QueueChange(key="s.example", terms=pb.Terms(concurrency=0))))
+leases = list(frontier.Claim(pb.ClaimRequest(crawl=CRAWL, urls=20)).leases)
+same(len(leases), 20)
+
+
+def settling(lease):
+    links = bare(lease.request.url + "/link")
+    settlement = pb.Settlement(lease=lease.id, done=pb.Done(visit=pb.Visit(status=200)), links=links)
+    return pb.SettleRequest(crawl=CRAWL, settlements=[settlement])
+
+
+answers = frontier.SettleStream(settling(lease) for lease in leases for _ in range(2))
+told = [[(one.answer, list(one.links)) for one in answer.settled] for answer in answers]
+same(told, [[(pb.SETTLED_DONE, [pb.ADMISSION_ADDED])], [(pb.SETTLED_STALE, [])]] * 20)
+
+# All URLs of a queue, a page at a time.
+query, cursor, seen = pb.UrlsQuery(key="s.example"), None, []
+while True:
+    page = frontier.Scan(pb.ScanRequest(crawl=CRAWL, urls=query, cursor=cursor, limit=7))
+    seen += [(row.request.url, row.state) for row in page.urls.rows]
+    if not page.HasField("cursor"):
+        break
+    cursor = page.cursor
+urls = [f"https://s.example/{n}" for n in range(20)]
+expected = [(url, pb.URL_STATE_DONE) for url in urls] + [(url + "/link", pb.URL_STATE_PENDING) for url in urls]
+same(sorted(seen), sorted(expected))
+
+frontier.Flush(pb.FlushRequest())
+before = time.time()
+assert abs(frontier.Now(pb.NowRequest()).now_ms / 1000 - before) < 60, before
 
 refused(grpc.StatusCode.NOT_FOUND, lambda: frontier.Stats(pb.StatsRequest(crawl="nowhere")), "there is no crawl")
 many = pb.AdmitRequest(crawl=CRAWL, candidates=[pb.Candidate()] * 1_000_000)
