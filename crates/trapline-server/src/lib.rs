@@ -20,6 +20,7 @@ mod grpc_store;
 mod histogram;
 mod http_port;
 mod limits;
+mod line;
 mod listen;
 mod metered_store;
 mod methods;

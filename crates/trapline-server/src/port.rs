@@ -9,7 +9,7 @@ use hyper::rt::{Read, Write};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
@@ -17,6 +17,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::gate::{Activity, Gate};
 use crate::limits::Limits;
+use crate::line::Line;
 use crate::listen::{Protection, Treatment};
 use crate::metrics::{Metrics, PortName, Turned};
 use crate::phase::{Phase, PhaseWatch};
@@ -24,8 +25,12 @@ use crate::phase::{Phase, PhaseWatch};
 /// What a TLS client says first.
 const TLS_HANDSHAKE: u8 = 0x16;
 
-/// How long answers may take to go out once all calls have ended.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+/// How long answers may take to go out once all calls have ended. A peer that was sending while nobody read may need two seconds until its
+/// system tries once more.
+const LAST_WORDS: Duration = Duration::from_secs(4);
+
+/// How long peers may take to hang up then.
+const PARTING: Duration = Duration::from_secs(1);
 
 /// After the system could not accept, most likely because there are too many open files.
 const BREATH: Duration = Duration::from_millis(100);
@@ -75,7 +80,12 @@ impl Port {
             let port = Arc::clone(&self);
             connections.spawn(async move {
                 let open = Open::new(&port.gate.metrics, port.gate.port);
-                port.connection(stream, peer, treatment).await;
+                let _ = stream.set_nodelay(true);
+                let line = Line::new(stream);
+                port.connection(line.clone(), peer, treatment).await;
+                if port.phase.now() >= Phase::Draining {
+                    line.hang_up(PARTING).await;
+                }
                 drop((open, slot));
             });
         }
@@ -88,24 +98,23 @@ impl Port {
         tracing::debug!(port = ?self.gate.port, %peer, ?why, "turned away");
     }
 
-    async fn connection(&self, stream: TcpStream, peer: SocketAddr, treatment: Treatment) {
-        let _ = stream.set_nodelay(true);
+    async fn connection(&self, line: Line, peer: SocketAddr, treatment: Treatment) {
         let Some(tls) = &self.tls else {
-            return self.carry(TokioIo::new(stream), treatment).await;
+            return self.carry(TokioIo::new(line), treatment).await;
         };
         if treatment.may_be_plain {
             let mut first = [0];
-            let looked = timeout(self.limits.handshake, stream.peek(&mut first)).await;
+            let looked = timeout(self.limits.handshake, line.peek(&mut first)).await;
             match looked {
                 Ok(Ok(1)) if first[0] != TLS_HANDSHAKE => {
-                    return self.carry(TokioIo::new(stream), treatment).await;
+                    return self.carry(TokioIo::new(line), treatment).await;
                 }
                 Ok(Ok(1)) => {}
                 _ => return self.turn(peer, Turned::Handshake),
             }
         }
         let handshake = tokio::select! {
-            handshake = timeout(self.limits.handshake, tls.accept(stream)) => handshake,
+            handshake = timeout(self.limits.handshake, tls.accept(line)) => handshake,
             () = self.phase.clone().reached(Phase::Draining) => return,
         };
         match handshake {

@@ -20,6 +20,8 @@ use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_client::HealthClient;
 use trapline_core::{Request as UrlRequest, Timestamp};
 use trapline_frontier::{Frontier, MemoryStore, Store, StoreError};
+use trapline_server::proto::urlfrontier;
+use trapline_server::proto::urlfrontier::url_frontier_client::UrlFrontierClient;
 use trapline_server::proto::v1::frontier_client::FrontierClient;
 use trapline_server::proto::v1::{AdmitRequest, StatsRequest};
 use trapline_server::{Clock, GrpcAddress, GrpcStore, Limits, Options, Server, TlsFiles, Tokens};
@@ -394,6 +396,37 @@ async fn streams_are_told_when_the_service_ends() {
     assert_eq!(status.code(), Code::Unavailable, "{status}");
     assert!(status.message().starts_with("the service is ending"), "{status}");
     stopped.await.unwrap().unwrap();
+}
+
+/// Also one that goes on sending: what was done of it is acknowledged, and then why there is no more.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_is_still_sending_hears_of_the_end_too() {
+    for round in 0..20 {
+        let limits = Limits { grace: Duration::from_millis(10), ..Limits::default() };
+        let running = Running::start(Options { limits, ..options() }).await;
+        let mut client = UrlFrontierClient::new(running.channel().await);
+        let item = |number| {
+            let url = format!("http://{}.example/{number}/{}", number % 100, "x".repeat(200));
+            let info = urlfrontier::UrlInfo { url, ..urlfrontier::UrlInfo::default() };
+            let item =
+                urlfrontier::url_item::Item::Discovered(urlfrontier::DiscoveredUrlItem { info: Some(info) });
+            urlfrontier::UrlItem { item: Some(item), ..urlfrontier::UrlItem::default() }
+        };
+        let mut answers =
+            client.put_ur_ls(tokio_stream::iter((0_u32..).map(item))).await.unwrap().into_inner();
+        for _ in 0..5000 {
+            answers.message().await.unwrap().unwrap();
+        }
+        let stopped = tokio::spawn(running.stop());
+        let status = loop {
+            match answers.message().await {
+                Ok(acknowledged) => assert!(acknowledged.is_some(), "it does not end as if all were done"),
+                Err(status) => break status,
+            }
+        };
+        assert!(status.message().starts_with("the service is ending"), "round {round}: {status}");
+        stopped.await.unwrap().unwrap();
+    }
 }
 
 #[tokio::test]
