@@ -28,7 +28,7 @@ mod store;
 pub mod suite;
 mod verbs;
 
-pub use engine::{BadImage, Engine, Found, Frame, ReadFrame, Restore, UnreadRequest};
+pub use engine::{BadImage, Engine, Found, Frame, Owner, ReadFrame, Restore, UnreadRequest};
 pub use frame_source::FrameSource;
 pub use frontier::{Frontier, FrontierBuilder, crawls};
 pub use library::Library;

@@ -1,4 +1,4 @@
-//! The seam to where requests and page records are kept, for stores that have a better place for them than memory.
+//! The seam to where requests, page records and notes are kept, for stores that have a better place for them than memory.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use trapline_core::Request;
 
 use crate::verbs::PageRecord;
 
-/// Keeps the requests of an engine's URLs, and what is known of their pages. The engine remembers where each is, and nothing
+/// Keeps the requests of an engine's URLs, what is known of their pages, and what notes say. The engine remembers where each is, and nothing
 /// else of it.
 ///
 /// Nothing here can answer an error. Whoever keeps the library notices what goes wrong in it, and does not give the answers
@@ -23,7 +23,8 @@ pub trait Library: fmt::Debug + Send + Sync {
     /// known of it before is forgotten. None leaves the page record to the engine, and the request where it is.
     fn put_page(&self, place: u64, page: &PageRecord) -> Option<u64>;
 
-    /// Puts what is there once more, with what is known of the page or without, and says where; it is not needed there any more.
+    /// Puts what is there once more, a request with what is known of the page or without, or a note, and says where; it is not needed
+    /// there any more.
     fn copy(&self, place: u64, with_page: bool) -> u64;
 
     /// What is known of the page whose record was put there.
@@ -37,6 +38,12 @@ pub trait Library: fmt::Debug + Send + Sync {
 
     /// What is known of the page there is needed no more, but the request is.
     fn free_page(&self, place: u64, page: &PageRecord);
+
+    /// Keeps what a note says, and says where it is. None leaves it to the engine.
+    fn put_note(&self, key: &str, value: &[u8]) -> Option<u64>;
+
+    /// What the note says that was put there; None if that cannot be read any more.
+    fn note(&self, place: u64) -> Option<Vec<u8>>;
 
     /// What was put there is needed no more.
     fn free(&self, place: u64);

@@ -69,6 +69,7 @@ impl Crawl {
         self.check_entries()?;
         self.check_orders()?;
         self.check_leases(last_lease)?;
+        self.notes.check()?;
         let mut census = Census::default();
         for id in (0..self.queues.len()).map(QueueId) {
             census.add(&self.queues[id], self.generation);

@@ -4,7 +4,6 @@
 //! [`leave`](Crawl::leave)s it, which keeps every count; after its queues have been touched they
 //! [`find their state`](Crawl::refresh).
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use trapline_core::{Identity, IdentityKey, Timestamp};
@@ -16,6 +15,7 @@ use super::jobs::Jobs;
 use super::leases::Leases;
 use super::line::Lines;
 use super::moment::{Moment, Rank};
+use super::notes::Notes;
 use super::order::{date_of_rank, dated_rank, place_behind_all};
 use super::payloads::Payloads;
 use super::queues::{Queue, QueueId, Queues};
@@ -26,7 +26,7 @@ use crate::library::Library;
 use crate::planted::{Fault, Planted};
 use crate::report::{CrawlState, UrlState};
 use crate::settings::{Order, Settings};
-use crate::verbs::{NewCrawl, NoteWrite};
+use crate::verbs::NewCrawl;
 
 #[derive(Debug)]
 pub(super) struct Crawl {
@@ -50,9 +50,7 @@ pub(super) struct Crawl {
     pub(super) dead_letters: Album<EntryId, Death>,
     /// Why URLs were disregarded, where a reason was given.
     pub(super) disregards: Album<EntryId, String>,
-    pub(super) notes: Album<String, StoredNote>,
-    /// Which notes go when.
-    pub(super) note_expiries: BTreeSet<(Timestamp, String)>,
+    pub(super) notes: Notes,
     pub(super) jobs: Jobs,
     /// Whether purges and deletions have left entries behind that are not swept yet. If not, no entry can be gone,
     /// and nobody needs to look.
@@ -98,13 +96,6 @@ pub(super) struct Death {
     pub(super) rank: Rank,
 }
 
-/// A note as the engine keeps it.
-#[derive(Clone, Debug)]
-pub(super) struct StoredNote {
-    pub(super) value: Vec<u8>,
-    pub(super) expires: Option<Timestamp>,
-}
-
 impl Crawl {
     pub(super) fn new(
         name: Arc<str>,
@@ -114,6 +105,7 @@ impl Crawl {
         planted: Planted,
     ) -> Self {
         let seed = u64::from_le_bytes(new.key.as_bytes()[..8].try_into().expect("a key has 32 bytes"));
+        let notes = Notes::new(outside.library.clone());
         let mut urls = Urls::new(Payloads::new(outside.library), outside.room.as_ref());
         urls.is_dated = outside.dates_ranks && new.settings.order == Order::Date;
         if let Some(most) = new.settings.max_urls {
@@ -135,8 +127,7 @@ impl Crawl {
             leases: Leases::default(),
             dead_letters: Album::default(),
             disregards: Album::default(),
-            notes: Album::default(),
-            note_expiries: BTreeSet::new(),
+            notes,
             jobs: Jobs::default(),
             unswept: false,
             generation: 0,
@@ -385,7 +376,7 @@ impl Crawl {
     /// Whether the next verb changes something before it begins, whatever its time.
     pub(super) fn has_overdue(&self) -> bool {
         self.has_work()
-            || self.note_expiries.first().is_some_and(|(expires, _)| *expires <= self.now)
+            || self.notes.are_overdue(self.now)
             || !self.is_finished() && self.limit_reached().is_some()
     }
 
@@ -406,28 +397,6 @@ impl Crawl {
         self.url_counts[UrlState::Leased as usize] == 0
             && self.census.nothing_to_do()
             && !(self.planted.is(Fault::RetiredCounted) && pending > 0)
-    }
-
-    pub(super) fn write_note(&mut self, note: NoteWrite) {
-        let old = self.notes.remove(&note.key);
-        if let Some(expires) = old.and_then(|old| old.expires) {
-            self.note_expiries.remove(&(expires, note.key.clone()));
-        }
-        if let Some(value) = note.value {
-            if let Some(expires) = note.expires {
-                self.note_expiries.insert((expires, note.key.clone()));
-            }
-            self.notes.insert(note.key, StoredNote { value, expires: note.expires });
-        }
-    }
-
-    /// Drops the notes whose time is over.
-    pub(super) fn drop_expired_notes(&mut self) {
-        while self.note_expiries.first().is_some_and(|(expires, _)| *expires <= self.now) {
-            if let Some((_, key)) = self.note_expiries.pop_first() {
-                self.notes.remove(&key);
-            }
-        }
     }
 
     pub(super) fn order(&self) -> Order {

@@ -23,6 +23,7 @@ mod leases;
 mod line;
 mod moment;
 mod more;
+mod notes;
 mod order;
 mod passing;
 mod payloads;
@@ -86,11 +87,26 @@ pub struct Engine {
     planted: Planted,
 }
 
-/// An entry that was looked for by where the library has it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Whose it is what the library has at a place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Owner {
+    /// An entry's, by its slot.
+    Entry(u32),
+    /// A note's, by its key.
+    Note(String),
+}
+
+impl Default for Owner {
+    fn default() -> Self {
+        Self::Entry(0)
+    }
+}
+
+/// Something that was looked for by where the library has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// Its slot.
-    pub entry: u32,
+    /// Whose it is.
+    pub owner: Owner,
     /// Where it is.
     pub place: u64,
     /// How many bytes it will take elsewhere beyond those it has there.
@@ -220,47 +236,71 @@ impl Engine {
         self.crawls.values().flat_map(|crawl| {
             let entries = (0..crawl.urls.slots()).map(EntryId);
             let entries = entries.filter(|id| crawl.urls.state(*id) != State::Free);
-            entries.map(|id| crawl.urls[id].request.get())
+            let notes = crawl.notes.places().map(|(_, place)| place);
+            entries.map(|id| crawl.urls[id].request.get()).chain(notes)
         })
     }
 
-    /// Looks for entries of a crawl that the library has at such places, in so many slots from one on. Answers them, with their
-    /// places and how many bytes more they will need elsewhere, and where to go on; None at the end.
+    /// Where the library has notes, with their crawls and keys.
+    pub fn note_places(&self) -> impl Iterator<Item = (&Arc<str>, &String, u64)> {
+        let crawls = self.crawls.values();
+        crawls.flat_map(|crawl| crawl.notes.places().map(|(key, place)| (&crawl.name, key, place)))
+    }
+
+    /// Looks for what the library has of a crawl at such places, among so many entries or notes from one on. Answers whose it is, with
+    /// the places and how many bytes more each will need elsewhere, and where to go on; None at the end.
     pub fn find_places(
         &self,
         crawl: &str,
-        from: u32,
-        slots: u32,
+        from: &Owner,
+        count: u32,
         is_wanted: impl Fn(u64) -> bool,
-    ) -> (Vec<Found>, Option<u32>) {
+    ) -> (Vec<Found>, Option<Owner>) {
         let Some(crawl) = self.crawls.get(crawl) else { return (Vec::new(), None) };
-        let end = from.saturating_add(slots).min(crawl.urls.slots());
+        let from = match from {
+            Owner::Entry(from) => *from,
+            Owner::Note(from) => {
+                let (found, next) = crawl.notes.find_places(from, count as usize, is_wanted);
+                return (found, next.map(Owner::Note));
+            }
+        };
+        let end = from.saturating_add(count).min(crawl.urls.slots());
         let entries = (from..end).map(EntryId).filter(|id| crawl.urls.state(*id) != State::Free);
         let found =
             entries.map(|id| (id, crawl.urls[id].request.get())).filter(|(_, place)| is_wanted(*place));
-        let found =
-            found.map(|(id, place)| Found { entry: id.0, place, more_bytes: crawl.urls.page_bytes(id) });
-        (found.collect(), (end < crawl.urls.slots()).then_some(end))
+        let found = found.map(|(id, place)| Found {
+            owner: Owner::Entry(id.0),
+            place,
+            more_bytes: crawl.urls.page_bytes(id),
+        });
+        let next = if end < crawl.urls.slots() { Owner::Entry(end) } else { Owner::Note(String::new()) };
+        (found.collect(), Some(next))
     }
 
-    /// Whether the library still has an entry of a crawl at a place.
-    pub fn is_at(&self, crawl: &str, entry: u32, place: u64) -> bool {
-        self.crawls.get(crawl).is_some_and(|crawl| {
-            entry < crawl.urls.slots()
-                && crawl.urls.state(EntryId(entry)) != State::Free
-                && crawl.urls[EntryId(entry)].request.get() == place
+    /// Whether the library still has something of a crawl at a place.
+    pub fn is_at(&self, crawl: &str, owner: &Owner, place: u64) -> bool {
+        self.crawls.get(crawl).is_some_and(|crawl| match owner {
+            Owner::Entry(entry) => {
+                *entry < crawl.urls.slots()
+                    && crawl.urls.state(EntryId(*entry)) != State::Free
+                    && crawl.urls[EntryId(*entry)].request.get() == place
+            }
+            Owner::Note(key) => crawl.notes.place(key) == Some(place),
         })
     }
 
-    /// Lets the library put what it has of entries elsewhere: each with the place where it is now. Answers how many were
-    /// still there. No time passes.
-    pub fn relocate(&mut self, crawl: &str, entries: &[(u32, u64)]) -> u64 {
+    /// Lets the library put what it has elsewhere: each with the place where it is now. Answers how much was still there. No
+    /// time passes.
+    pub fn relocate(&mut self, crawl: &str, owners: &[(Owner, u64)]) -> u64 {
         let mut moved = 0;
-        for (entry, place) in entries {
-            if self.is_at(crawl, *entry, *place)
+        for (owner, place) in owners {
+            if self.is_at(crawl, owner, *place)
                 && let Some(crawl) = self.crawls.get_mut(crawl)
             {
-                crawl.urls.relocate(EntryId(*entry));
+                match owner {
+                    Owner::Entry(entry) => crawl.urls.relocate(EntryId(*entry)),
+                    Owner::Note(key) => crawl.notes.relocate(key),
+                }
                 moved += 1;
             }
         }
@@ -420,7 +460,7 @@ impl Engine {
             CrawlChange::Pause => crawl.pause(),
             CrawlChange::Resume => crawl.resume(),
             CrawlChange::Finish(reason) => crawl.finish(reason),
-            CrawlChange::Note(note) => crawl.write_note(note),
+            CrawlChange::Note(note) => crawl.notes.write(&note),
             CrawlChange::Restore(records) => {
                 restore::check(store, crawl, &records)?;
                 affected = crawl.restore(records);
@@ -430,6 +470,7 @@ impl Engine {
             CrawlChange::Delete => {
                 if let Some((name, mut crawl)) = self.crawls.remove_entry(name) {
                     crawl.urls.free_all();
+                    crawl.notes.free_all();
                     if let Some(shot) = &mut self.shot {
                         shot.keep(&name, crawl);
                     }

@@ -17,7 +17,7 @@ impl Crawl {
         self.happen_until(now);
         self.now = now;
         self.check_limits();
-        self.drop_expired_notes();
+        self.notes.drop_overdue(now);
         self.work();
     }
 

@@ -13,6 +13,7 @@ use super::order;
 use super::queues::{Queue, QueueId, Retired};
 use super::urls::{Band, EntryId, State};
 use crate::record::{CrawlRecord, QueueRecord, Record, RetiredBy, UrlRecord, UrlStanding};
+use crate::report::Note;
 use crate::settings::Order;
 use crate::verbs::NoteWrite;
 
@@ -159,16 +160,16 @@ impl Crawl {
                 if after < queues.len() as u64 { Part::Queues(after) } else { Part::Notes(0) }
             }
             Part::Notes(after) => {
-                let rest = self.notes.iter().skip(usize::try_from(after).unwrap_or(usize::MAX)).take(room);
-                let had = records.len();
-                records.extend(rest.map(|(key, note)| {
-                    Record::Note(NoteWrite {
-                        key: key.clone(),
-                        value: Some(note.value.clone()),
-                        expires: note.expires,
-                    })
+                let notes = self.notes.beginning_with("");
+                let rest = notes.skip(usize::try_from(after).unwrap_or(usize::MAX)).take(room);
+                let mut passed = 0;
+                // Where one cannot be read, nobody is given these records.
+                let shown =
+                    rest.inspect(|_| passed += 1).filter_map(|(key, note)| self.notes.show(key, note));
+                records.extend(shown.map(|Note { key, value, expires }| {
+                    Record::Note(NoteWrite { key, value: Some(value), expires })
                 }));
-                let after = after + (records.len() - had) as u64;
+                let after = after + passed;
                 if after < self.notes.len() as u64 { Part::Notes(after) } else { Part::Crawl }
             }
             Part::Crawl => {

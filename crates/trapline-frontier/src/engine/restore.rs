@@ -46,7 +46,7 @@ impl Crawl {
                 Record::Url(url) => self.restore_url(*url),
                 Record::Queue(queue) => self.restore_queue(&queue),
                 Record::Note(note) => {
-                    self.write_note(note);
+                    self.notes.write(&note);
                     true
                 }
                 Record::Crawl(crawl) => self.restore_counts(crawl),

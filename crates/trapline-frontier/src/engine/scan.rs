@@ -8,8 +8,8 @@ use super::crawl::Crawl;
 use super::queues::{Queue, QueueId, Retired};
 use super::urls::{EntryId, State};
 use crate::report::{
-    CrawlReport, CrawlState, DeadLetter, LeaseReport, Memory, Note, Page, Query, QueueReport, QueueState,
-    Rows, Scan, Stats, UrlReport, UrlState,
+    CrawlReport, CrawlState, DeadLetter, LeaseReport, Memory, Page, Query, QueueReport, QueueState, Rows,
+    Scan, Stats, UrlReport, UrlState,
 };
 use crate::verbs::LeaseId;
 
@@ -93,19 +93,10 @@ impl Crawl {
                 &mut cursor,
             )),
             Query::Notes { prefix } => {
-                let live = self
-                    .notes
-                    .range(prefix.clone()..)
-                    .take_while(|(key, _)| key.starts_with(prefix.as_str()));
-                let places = (0..).zip(live).skip(usize::try_from(from).unwrap_or(usize::MAX));
-                Rows::Notes(take_page(
-                    places,
-                    |(key, note)| {
-                        Some(Note { key: key.clone(), value: note.value.clone(), expires: note.expires })
-                    },
-                    limit,
-                    &mut cursor,
-                ))
+                let places = (0..)
+                    .zip(self.notes.beginning_with(prefix))
+                    .skip(usize::try_from(from).unwrap_or(usize::MAX));
+                Rows::Notes(take_page(places, |(key, note)| self.notes.show(key, note), limit, &mut cursor))
             }
             Query::Records => Rows::Records(self.records(from, limit, &mut cursor)),
             Query::Jobs => Rows::Jobs(self.job_reports().collect()),

@@ -35,7 +35,7 @@ impl Crawl {
             self.pace(queue, granted, delay);
         }
         for note in &settlement.notes {
-            self.write_note(note.clone());
+            self.notes.write(note);
         }
         let lost = usize::from(self.planted.is(Fault::LinkLost));
         let links = settlement.links.iter().skip(lost).map(|link| self.admit(link, Some(queue))).collect();

@@ -222,11 +222,22 @@ pub fn page_records_notes_and_dead_letters_survive<H: Harness>(harness: H) {
             let lease = trial.one(START);
             let mut done =
                 Settlement::new(lease.id, Outcome::Done { visit: full_visit(), next: Some(at(9)) });
-            let note =
-                |key: &str, expires| NoteWrite { key: key.to_owned(), value: Some(vec![0, 255]), expires };
-            done.notes = vec![note("brief", Some(at(5))), note("kept", None), note("gone", None)];
+            let note = |key: &str, times, expires| NoteWrite {
+                key: key.to_owned(),
+                value: Some([0, 255].repeat(times)),
+                expires,
+            };
+            done.notes = vec![
+                note("brief", 1, Some(at(5))),
+                note("gone", 1, None),
+                note("kept", 1, None),
+                note("long", 500, None),
+                note("long and brief", 500, Some(at(5))),
+                note("long and gone", 500, None),
+            ];
             trial.settle_one(START, done);
             trial.note(START, "gone", None, None);
+            trial.note(START, "long and gone", None, None);
             trial.dead(START, &trial.one(START), "410 Gone");
         },
         |trial, ()| {
@@ -234,9 +245,10 @@ pub fn page_records_notes_and_dead_letters_survive<H: Harness>(harness: H) {
                 PageRecord { visited: START, visit: full_visit(), visits: 1, changes: 0, next: Some(at(9)) };
             assert_eq!(trial.url(at(1), "http://a.example/1").page.as_deref(), Some(&record));
             let keys = |now| -> Vec<_> { trial.notes(now, "", 9).into_iter().map(|note| note.key).collect() };
-            assert_eq!(keys(at(4)), ["brief", "kept"]);
-            assert_eq!(keys(at(5)), ["kept"]);
+            assert_eq!(keys(at(4)), ["brief", "kept", "long", "long and brief"]);
+            assert_eq!(keys(at(5)), ["kept", "long"]);
             assert_eq!(trial.notes(at(5), "", 9)[0].value, [0, 255]);
+            assert_eq!(trial.notes(at(5), "", 9)[1].value, [0, 255].repeat(500));
             let dead = trial.dead_letters(at(5), 9);
             assert_eq!((dead.len(), &*dead[0].reason, dead[0].at), (1, "410 Gone", START));
             assert_eq!(trial.one(at(9)).page.as_deref(), Some(&record));

@@ -164,7 +164,11 @@ impl Workload {
     fn note(&mut self) -> NoteWrite {
         NoteWrite {
             key: format!("note/{}", self.dice.below(5)),
-            value: (!self.dice.once_in(4)).then(|| vec![self.dice.below(256) as u8]),
+            value: (!self.dice.once_in(4)).then(|| {
+                // Long ones may be kept elsewhere.
+                let length = if self.dice.once_in(3) { 200 } else { 1 };
+                vec![self.dice.below(256) as u8; length]
+            }),
             expires: self.dice.once_in(3).then(|| self.later()),
         }
     }

@@ -57,6 +57,15 @@ impl Library for Shelf {
 
     fn free_page(&self, _: u64, _: &PageRecord) {}
 
+    fn put_note(&self, key: &str, value: &[u8]) -> Option<u64> {
+        let note = Request { body: value.to_vec(), ..Request::get(key) };
+        Some(self.keep((Arc::new(note), None)))
+    }
+
+    fn note(&self, place: u64) -> Option<Vec<u8>> {
+        Some(self.get(place).body.clone())
+    }
+
     fn free(&self, _: u64) {}
 }
 

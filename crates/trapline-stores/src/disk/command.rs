@@ -1,7 +1,7 @@
 //! A command of the log, and what doing it answers: the same on the day it was given and on every day it is replayed.
 
 use trapline_core::{Candidate, Timestamp};
-use trapline_frontier::{Engine, Settlement, Steer, StoreError, Want};
+use trapline_frontier::{Engine, Owner, Settlement, Steer, StoreError, Want};
 
 use super::answers;
 use super::message::logged::Which;
@@ -29,11 +29,11 @@ pub(crate) enum Command {
         now: Timestamp,
         steer: Steer,
     },
-    /// What the log has of some entries was put into it once more, so that it is not needed where it was. No time passed.
+    /// What the log has of some entries and notes was put into it once more, so that it is not needed where it was. No time passed.
     Move {
         crawl: String,
         /// Each with the place where it was.
-        entries: Vec<(u32, u64)>,
+        owners: Vec<(Owner, u64)>,
     },
     /// Somebody asked something, or was refused: nothing but time passed.
     Pass {
@@ -56,7 +56,7 @@ impl Command {
                 answers::settled(&engine.settle(&crawl, now, &batch)?, Which::All)
             }
             Self::Steer { crawl, now, steer } => answers::steered(engine.steer(&crawl, now, steer)?),
-            Self::Move { crawl, entries } => engine.relocate(&crawl, &entries),
+            Self::Move { crawl, owners } => engine.relocate(&crawl, &owners),
             Self::Pass { crawl, now } => {
                 engine.stats(&crawl, now)?;
                 answers::NOTHING

@@ -588,6 +588,11 @@ impl Store for DiskStore {
             Steer::Crawl(CrawlChange::Restore(records)) => {
                 (Urgency::Admission, 3 * bound_of(&message) + 256 * records.len() as u64)
             }
+            // What a note says is in the message, and as a text.
+            Steer::Crawl(CrawlChange::Note(note)) => {
+                let text = text::bound_note(&note.key, note.value.as_deref().unwrap_or_default());
+                (Urgency::Work, bound_of(&message) + text as u64)
+            }
             _ => (Urgency::Work, bound_of(&message)),
         };
         let verb = |engine: &mut Engine| engine.steer(crawl, now, steer);

@@ -17,7 +17,7 @@
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::segment::Seal;
-use super::texts::Pages;
+use super::texts::Extent;
 
 /// Bytes before the body.
 pub(crate) const HEADER: usize = 40;
@@ -26,9 +26,11 @@ pub(crate) const TEXTS: usize = HEADER + 4;
 /// What a command's record says it is.
 const COMMAND: u8 = 1;
 /// The version of the bodies that are written.
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
 /// The last one whose visits left no texts.
 const WITHOUT_PAGES: u8 = 1;
+/// The last one whose notes left none.
+const WITHOUT_NOTES: u8 = 2;
 
 /// A record being made.
 pub(crate) struct Draft {
@@ -93,8 +95,8 @@ pub(crate) struct Stamp {
 /// A record as it was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Record<'a> {
-    /// Whether what its visits have left of pages is among its texts.
-    pub(crate) has_pages: bool,
+    /// How much of what its command has left is among its texts.
+    pub(crate) extent: Extent,
     /// Those of the engine that did the command; see [`Engine::RULES`](trapline_frontier::Engine::RULES).
     pub(crate) rules: u16,
     pub(crate) sequence: u64,
@@ -104,11 +106,6 @@ pub(crate) struct Record<'a> {
 }
 
 impl Record<'_> {
-    /// What its texts have of pages.
-    pub(crate) fn pages(&self) -> Pages {
-        if self.has_pages { Pages::There } else { Pages::Left }
-    }
-
     /// How many bytes it takes in the log.
     pub(crate) fn len(&self) -> usize {
         HEADER + self.body.len()
@@ -150,10 +147,14 @@ pub(crate) fn read(bytes: &[u8], seal: Seal) -> Found<'_> {
     if header[4] != COMMAND || !(WITHOUT_PAGES..=VERSION).contains(&header[5]) {
         return Found::Newer;
     }
-    let has_pages = header[5] > WITHOUT_PAGES;
+    let extent = match header[5] {
+        WITHOUT_PAGES => Extent::Requests,
+        WITHOUT_NOTES => Extent::Pages,
+        _ => Extent::Notes,
+    };
     let rules = u16::from_le_bytes([header[6], header[7]]);
     Found::Record(Record {
-        has_pages,
+        extent,
         rules,
         sequence: number(8),
         synced: number(16),
@@ -214,17 +215,20 @@ mod tests {
         let bytes = record(3, 2, b"body");
         let text: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         assert_eq!(text, LAYOUT);
-        let first: Vec<u8> = (0..LAYOUT_1.len() / 2)
-            .map(|at| u8::from_str_radix(&LAYOUT_1[2 * at..][..2], 16).unwrap())
-            .collect();
-        let expected =
-            Record { has_pages: false, rules: 0, sequence: 3, synced: 2, answers: 77, body: b"body" };
-        assert_eq!(read(&first, SEAL), Found::Record(expected));
+        for (layout, extent) in [(LAYOUT_1, Extent::Requests), (LAYOUT_2, Extent::Pages)] {
+            let before: Vec<u8> = (0..layout.len() / 2)
+                .map(|at| u8::from_str_radix(&layout[2 * at..][..2], 16).unwrap())
+                .collect();
+            let expected = Record { extent, rules: 0, sequence: 3, synced: 2, answers: 77, body: b"body" };
+            assert_eq!(read(&before, SEAL), Found::Record(expected));
+        }
     }
 
     const LAYOUT: &str =
+        "0400000001030000030000000000000002000000000000004d0000000000000052337c8f614a0cb3626f6479";
+    /// As earlier versions wrote it.
+    const LAYOUT_2: &str =
         "0400000001020000030000000000000002000000000000004d00000000000000e7e7c5ad67ba88da626f6479";
-    /// As the first version wrote it.
     const LAYOUT_1: &str =
         "0400000001010000030000000000000002000000000000004d0000000000000064c95b977e153415626f6479";
 
@@ -232,7 +236,7 @@ mod tests {
     fn a_record_comes_back_and_nothing_else_passes_for_one() {
         let bytes = record(3, 2, b"body");
         let expected =
-            Record { has_pages: true, rules: 0, sequence: 3, synced: 2, answers: 77, body: b"body" };
+            Record { extent: Extent::Notes, rules: 0, sequence: 3, synced: 2, answers: 77, body: b"body" };
         assert_eq!(read(&bytes, SEAL), Found::Record(expected));
         assert_eq!(read(&[bytes.as_slice(), &[1, 2, 3]].concat(), SEAL), Found::Record(expected));
         for bit in 0..bytes.len() * 8 {

@@ -344,7 +344,7 @@ impl Replay<'_> {
                 ),
             )
         };
-        self.texts.begin_again(texts::place(number, at as u64), texts, record.pages());
+        self.texts.begin_again(texts::place(number, at as u64), texts, record.extent);
         let answers = command.replay(&mut self.engine).map_err(|error| other(&format!(" ({error})")))?;
         self.texts.take();
         if let Some(failure) = self.texts.take_failure() {

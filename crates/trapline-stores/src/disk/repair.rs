@@ -9,7 +9,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use trapline_frontier::{Answer, Engine, ErrorKind, Steer, StoreError, UrlChange};
+use trapline_frontier::{Answer, CrawlChange, Engine, ErrorKind, NoteWrite, Steer, StoreError, UrlChange};
 
 use super::command::Command;
 use super::files::{Files, Folder};
@@ -22,7 +22,7 @@ use super::record::Record;
 use super::scan::{self, Damage, Scanned};
 use super::segment::{HEADER, Segment};
 use super::snapshot::{self, TEXT_BYTES, Writer};
-use super::texts::{self, Pages, Texts};
+use super::texts::{self, Extent, Texts};
 use super::verify::{Progress, folder_of};
 
 /// What was saved of a damaged store, and what was not.
@@ -34,6 +34,8 @@ pub struct Repaired {
     pub damages: Vec<Damage>,
     /// URLs of which only the identity and the queue are left: they are forgotten.
     pub lost_urls: Vec<String>,
+    /// Notes of which only the key is left: they are forgotten.
+    pub lost_notes: Vec<String>,
     /// Crawls of which nothing is left, because what made them is lost, each with how many commands that were for it.
     pub lost_crawls: Vec<(String, u64)>,
     /// How many claims were left out: what they had taken is pending again.
@@ -146,9 +148,9 @@ impl Salvage {
         }
         self.is_whole &= record.sequence == self.next;
         self.next = record.sequence + 1;
-        // Once something is lost, other visits may come of a record than did, and nobody knows whose page is which.
-        let pages = if self.is_whole { record.pages() } else { Pages::Left };
-        self.texts.begin_again(texts::place(segment, at as u64), texts, pages);
+        // Once something is lost, other visits and notes may come of a record than did, and nobody knows whose text is which.
+        let extent = if self.is_whole { record.extent } else { Extent::Requests };
+        self.texts.begin_again(texts::place(segment, at as u64), texts, extent);
         let _ = self.engine.follow(record.rules);
         if self.is_whole {
             let answers = command.replay(&mut self.engine);
@@ -194,7 +196,7 @@ impl Salvage {
     }
 }
 
-/// Forgets the URLs whose requests cannot be read.
+/// Forgets the URLs whose requests cannot be read, and the notes of which nobody knows what they say.
 fn forget_unreadable(engine: &mut Engine, texts: &Texts, repaired: &mut Repaired) {
     let mut lost = Vec::new();
     for (crawl, identity, key, place) in engine.places() {
@@ -204,6 +206,17 @@ fn forget_unreadable(engine: &mut Engine, texts: &Texts, repaired: &mut Repaired
                 .push(format!("URL {:032x} of queue {key} in crawl {crawl}: {failure}", identity.0));
             lost.push((Arc::clone(crawl), identity));
         }
+    }
+    let mut lost_notes = Vec::new();
+    for (crawl, key, place) in engine.note_places() {
+        if let Err(failure) = texts.read_note(place) {
+            repaired.lost_notes.push(format!("note `{key}` in crawl {crawl}: {failure}"));
+            lost_notes.push((Arc::clone(crawl), key.clone()));
+        }
+    }
+    for (crawl, key) in lost_notes {
+        let forget = CrawlChange::Note(NoteWrite { key, value: None, expires: None });
+        let _ = engine.steer(&crawl, trapline_core::Timestamp::ZERO, Steer::Crawl(forget));
     }
     for (crawl, identity) in lost {
         let forget = Steer::Url(identity, UrlChange::Forget);

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError};
 
-use trapline_frontier::{Found, StoreError};
+use trapline_frontier::{Found, Owner, StoreError};
 
 use super::files::Files;
 use super::ledger::{Ledger, segment_of};
@@ -51,7 +51,7 @@ pub enum Rewrite {
 pub struct Rewritten {
     /// From how many segments everything was moved that is needed.
     pub segments: u64,
-    /// How many URLs that were, with what is known of their pages.
+    /// How many URLs that were, with what is known of their pages, and notes.
     pub urls: u64,
     /// How many bytes they have.
     pub bytes: u64,
@@ -145,11 +145,11 @@ impl Shared {
         let crawls: Vec<Arc<str>> = inner.engine.crawls().map(|(name, _)| Arc::clone(name)).collect();
         drop(inner);
         for crawl in crawls {
-            let mut from = Some(0);
-            while let Some(slot) = from {
+            let mut from = Some(Owner::default());
+            while let Some(owner) = from {
                 let mut inner = self.inner(ATTEMPTED)?;
                 let is_wanted = |place| unfit.contains(&segment_of(place));
-                let (found, next) = inner.engine.find_places(&crawl, slot, LOOKED_AT_ONCE, is_wanted);
+                let (found, next) = inner.engine.find_places(&crawl, &owner, LOOKED_AT_ONCE, is_wanted);
                 inner.engine.relieve();
                 drop(inner);
                 from = next;
@@ -178,7 +178,7 @@ impl Shared {
     ) -> Result<bool, StoreError> {
         // Nobody waits for these reads.
         let mut at_hand = BTreeMap::new();
-        let mut entries = Vec::new();
+        let mut owners = Vec::new();
         let mut bytes = 0;
         for found in found {
             match self.texts.read_whole(found.place) {
@@ -187,7 +187,10 @@ impl Shared {
                     let page = if found.more_bytes > 0 { found.more_bytes + text::HEAD_MAX } else { 0 };
                     bytes += (text.len() + page) as u64;
                     at_hand.insert(found.place, text);
-                    entries.push((found.entry, found.place));
+                    if let Owner::Note(key) = &found.owner {
+                        bytes += key.len() as u64;
+                    }
+                    owners.push((found.owner.clone(), found.place));
                 }
                 // What cannot be read stays where it is, for `verify` to tell of; another time it may be.
                 Err(unread) => {
@@ -201,7 +204,7 @@ impl Shared {
             if bytes >= MOVED_BYTES.min(self.segment_bytes / MOVED_SHARE) {
                 let step = self.relocate_read(
                     crawl,
-                    std::mem::take(&mut entries),
+                    std::mem::take(&mut owners),
                     std::mem::take(&mut at_hand),
                     bytes,
                 )?;
@@ -212,8 +215,8 @@ impl Shared {
                 }
             }
         }
-        if !entries.is_empty() {
-            rewritten.add(&self.relocate_read(crawl, entries, at_hand, bytes)?);
+        if !owners.is_empty() {
+            rewritten.add(&self.relocate_read(crawl, owners, at_hand, bytes)?);
         }
         Ok(pause())
     }
@@ -221,7 +224,7 @@ impl Shared {
     fn relocate_read(
         &self,
         crawl: &str,
-        mut entries: Vec<(u32, u64)>,
+        mut owners: Vec<(Owner, u64)>,
         at_hand: BTreeMap<u64, Vec<u8>>,
         bytes: u64,
     ) -> Result<Step, StoreError> {
@@ -231,11 +234,11 @@ impl Shared {
             return Err(stopped(ATTEMPTED, &failure));
         }
         // What was freed or moved meanwhile is not the log's business.
-        entries.retain(|(entry, place)| engine.is_at(crawl, *entry, *place));
-        if entries.is_empty() {
+        owners.retain(|(owner, place)| engine.is_at(crawl, owner, *place));
+        if owners.is_empty() {
             return Ok(Step { urls: 0, bytes: 0 });
         }
-        let message = made(|bytes| logged::relocate(bytes, crawl, &entries));
+        let message = made(|bytes| logged::relocate(bytes, crawl, &owners));
         let bound = (record::TEXTS + message.len()) as u64 + bytes;
         log.make_room(bound, Urgency::Admission, &self.commit).map_err(|trouble| {
             if let NoRoom::Failed(failure) = &trouble {
@@ -246,7 +249,7 @@ impl Shared {
         let position = log.position();
         self.texts.begin(texts::place(position.segment, position.at));
         self.texts.put_at_hand(at_hand);
-        let urls = engine.relocate(crawl, &entries);
+        let urls = engine.relocate(crawl, &owners);
         engine.relieve();
         let texts = self.texts.take();
         if let Some(failure) = self.texts.take_failure() {
@@ -295,14 +298,14 @@ impl Shared {
         let crawls: Vec<Arc<str>> = inner.engine.crawls().map(|(name, _)| Arc::clone(name)).collect();
         drop(inner);
         for crawl in crawls {
-            let mut from = Some(0);
-            while let Some(slot) = from {
+            let mut from = Some(Owner::default());
+            while let Some(owner) = from {
                 let Ok(mut inner) = self.inner.lock() else { return false };
                 if inner.phase == Phase::Abandoned {
                     return false;
                 }
                 let is_wanted = |place| segments.contains(&segment_of(place));
-                let (found, next) = inner.engine.find_places(&crawl, slot, LOOKED_AT_ONCE, is_wanted);
+                let (found, next) = inner.engine.find_places(&crawl, &owner, LOOKED_AT_ONCE, is_wanted);
                 inner.engine.relieve();
                 drop(inner);
                 for found in found {

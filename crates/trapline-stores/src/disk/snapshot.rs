@@ -31,7 +31,7 @@ use super::log::Position;
 use super::texts::Texts;
 
 const MAGIC: &[u8; 8] = b"snapshot";
-pub(crate) const FORMAT: u32 = 3;
+pub(crate) const FORMAT: u32 = 4;
 /// The last format without a ledger.
 const WITHOUT_LEDGER: u32 = 1;
 const HEADER: usize = 64;

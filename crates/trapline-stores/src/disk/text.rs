@@ -1,9 +1,10 @@
-//! A text: a request, and what is known of its page, as they lie in the log.
+//! A text: a request, and what is known of its page, as they lie in the log; or a note.
 //!
 //! ```text
 //! u32     lower half of the xxh3 of all that follows
-//! varint  length of the URL; 2³¹ more if a page record follows, 2³⁰ more if the URL is in shorthand
-//! varint  length of the rest of the request; 2³⁰ more if it is in shorthand
+//! varint  length of the URL, or of a note's key; 2³¹ more if a page record follows, 2³⁰ more if it is in shorthand, 2²⁹ more if it
+//!         is a note's
+//! varint  length of the rest of the request, or of what the note says; 2³⁰ more if it is in shorthand
 //! varint  length of the page record, if there is one
 //!         the URL, and the rest: see `payload.rs`; the page record: see `packed_page.rs`
 //! ```
@@ -35,17 +36,25 @@ const WITH_PAGE: u64 = 1 << 31;
 /// Added to a length if what has it is in shorthand. No record is as long.
 const SHORT: u64 = 1 << 30;
 
+/// Added to the length of a key: what follows is a note. No URL or key in a log is as long.
+const NOTE: u64 = 1 << 29;
+
 /// Appends the text of a request.
 pub(crate) fn append(bytes: &mut Vec<u8>, request: &Request) {
     let (url, rest) = (Part::plain(request.url.as_bytes()), payload::encode(request));
-    append_parts(bytes, url, Part::plain(&rest), None);
+    append_parts(bytes, 0, (url, Part::plain(&rest), None));
+}
+
+/// Appends the text of a note.
+pub(crate) fn append_note(bytes: &mut Vec<u8>, key: &str, value: &[u8]) {
+    append_parts(bytes, NOTE, (Part::plain(key.as_bytes()), Part::plain(value), None));
 }
 
 /// Appends a text that is like another one, but for what it knows of the page.
 pub(crate) fn append_with_page(bytes: &mut Vec<u8>, text: &[u8], page: &[u8]) {
     if let Ok(lengths) = lengths(text) {
         let (url, rest, _) = lengths.parts(text);
-        append_parts(bytes, url, rest, Some(page));
+        append_parts(bytes, WITH_PAGE, (url, rest, Some(page)));
     }
 }
 
@@ -56,9 +65,14 @@ pub(crate) fn append_short(bytes: &mut Vec<u8>, text: &[u8], with_page: bool) {
         let (short_url, short_rest) = (url.write_short(), rest.write_short());
         let url = short_url.as_deref().map_or(url, Part::short);
         let rest = short_rest.as_deref().map_or(rest, Part::short);
-        append_parts(bytes, url, rest, page.filter(|_| with_page));
+        let page = page.filter(|_| with_page);
+        let kind = if lengths.is_note { NOTE } else { page.map_or(0, |_| WITH_PAGE) };
+        append_parts(bytes, kind, (url, rest, page));
     }
 }
+
+/// The URL of a text, the rest of its request, and the page; or the key of a note and what it says.
+type Parts<'a> = (Part<'a>, Part<'a>, Option<&'a [u8]>);
 
 /// The URL of a text, or the rest of its request.
 #[derive(Clone, Copy)]
@@ -97,10 +111,10 @@ impl<'a> Part<'a> {
     }
 }
 
-fn append_parts(bytes: &mut Vec<u8>, url: Part<'_>, rest: Part<'_>, page: Option<&[u8]>) {
+fn append_parts(bytes: &mut Vec<u8>, kind: u64, (url, rest, page): Parts<'_>) {
     let begin = bytes.len();
     bytes.extend_from_slice(&[0; 4]);
-    encode_varint(url.length() | page.map_or(0, |_| WITH_PAGE), bytes);
+    encode_varint(url.length() | kind, bytes);
     encode_varint(rest.length(), bytes);
     if let Some(page) = page {
         encode_varint(page.len() as u64, bytes);
@@ -115,6 +129,11 @@ fn append_parts(bytes: &mut Vec<u8>, url: Part<'_>, rest: Part<'_>, page: Option
 /// At most so many bytes has the text of a request.
 pub(crate) fn bound(request: &Request) -> usize {
     HEAD_MAX + request.url.len() + payload::bound(request)
+}
+
+/// At most so many bytes has the text of a note.
+pub(crate) fn bound_note(key: &str, value: &[u8]) -> usize {
+    HEAD_MAX + key.len() + value.len()
 }
 
 /// Something that is no text.
@@ -134,6 +153,7 @@ pub(crate) struct Lengths {
     url: Length,
     rest: Length,
     pub(crate) page: Option<usize>,
+    pub(crate) is_note: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -144,7 +164,7 @@ struct Length {
 
 impl Length {
     fn new(number: u64) -> Self {
-        Self { bytes: (number & !(WITH_PAGE | SHORT)) as usize, is_short: number & SHORT != 0 }
+        Self { bytes: (number & !(WITH_PAGE | SHORT | NOTE)) as usize, is_short: number & SHORT != 0 }
     }
 
     fn of(self, bytes: &[u8]) -> (Part<'_>, &[u8]) {
@@ -161,11 +181,17 @@ pub(crate) fn lengths(bytes: &[u8]) -> Result<Lengths, NoText> {
         if number > u64::from(u32::MAX) { Err(NoText) } else { Ok(number) }
     };
     let (url, rest) = (number()?, number()?);
-    if rest & WITH_PAGE != 0 {
+    if rest & (WITH_PAGE | NOTE) != 0 || url & WITH_PAGE != 0 && url & NOTE != 0 {
         return Err(NoText);
     }
     let page = if url & WITH_PAGE != 0 { Some(number()? as usize) } else { None };
-    Ok(Lengths { head: bytes.len() - left.len(), url: Length::new(url), rest: Length::new(rest), page })
+    Ok(Lengths {
+        head: bytes.len() - left.len(),
+        url: Length::new(url),
+        rest: Length::new(rest),
+        page,
+        is_note: url & NOTE != 0,
+    })
 }
 
 impl Lengths {
@@ -174,7 +200,7 @@ impl Lengths {
     }
 
     /// The parts of the text that is all of these bytes: the URL, the rest of the request, the page.
-    fn parts(self, text: &[u8]) -> (Part<'_>, Part<'_>, Option<&[u8]>) {
+    fn parts(self, text: &[u8]) -> Parts<'_> {
         let (url, behind) = self.url.of(&text[self.head..]);
         let (rest, page) = self.rest.of(behind);
         (url, rest, self.page.map(|_| page))
@@ -186,8 +212,17 @@ impl Lengths {
         if text[..4] == (xxh3_64(&text[4..]) as u32).to_le_bytes() { Ok(text) } else { Err(NoText) }
     }
 
-    /// The text that begins these bytes.
+    /// What the note says that begins these bytes.
+    pub(crate) fn note(self, bytes: &[u8]) -> Result<Vec<u8>, NoText> {
+        let (_, value, _) = self.parts(self.check(bytes)?);
+        if self.is_note { Ok(value.read()?.into_owned()) } else { Err(NoText) }
+    }
+
+    /// The text of a request that begins these bytes.
     pub(crate) fn text(self, bytes: &[u8]) -> Result<Text, NoText> {
+        if self.is_note {
+            return Err(NoText);
+        }
         let (url, rest, page) = self.parts(self.check(bytes)?);
         let url = String::from_utf8(url.read()?.into_owned()).map_err(|_| NoText)?;
         let request = payload::decode(url, &rest.read()?).map_err(|_| NoText)?;

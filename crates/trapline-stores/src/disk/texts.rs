@@ -1,4 +1,4 @@
-//! The requests of all URLs, and what is known of their pages: they lie in the log, in the records of the commands that brought
+//! The requests of all URLs, what is known of their pages, and long notes: they lie in the log, in the records of the commands that brought
 //! them, and memory knows only where.
 //!
 //! A record's body begins with its texts (see `text.rs`), so that where each will be is known before the rest of the record is
@@ -58,16 +58,18 @@ struct Present {
 struct Replayed {
     /// Where the next one to be put lies.
     next: usize,
-    pages: Pages,
+    extent: Extent,
 }
 
-/// Whether the texts of a record that is replayed have what its visits have left of pages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Pages {
-    /// In the order in which they were put.
-    There,
-    /// They do not, or nobody knows whose they are: the engine is to keep them.
-    Left,
+/// How much of what the command of a replayed record has left is among the record's texts, in the order in which it was put. What
+/// is not there, or of which nobody knows whose it is, the engine is to keep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Extent {
+    Requests,
+    /// Requests, and what visits have left of pages.
+    Pages,
+    /// Notes as well.
+    Notes,
 }
 
 /// Reads requests one after the other.
@@ -135,11 +137,11 @@ impl Texts {
     }
 
     /// A record is replayed that begins there and has these texts.
-    pub(crate) fn begin_again(&self, begin: u64, texts: &[u8], pages: Pages) {
+    pub(crate) fn begin_again(&self, begin: u64, texts: &[u8], extent: Extent) {
         self.begin(begin);
         let mut present = self.present();
         present.bytes.extend_from_slice(texts);
-        present.replayed = Some(Replayed { next: record::TEXTS, pages });
+        present.replayed = Some(Replayed { next: record::TEXTS, extent });
     }
 
     /// The record so far: room for its header, and the texts that have come. They can be read from the log as soon as it
@@ -250,6 +252,22 @@ impl Texts {
         self.read(place)
     }
 
+    /// What the note at a place says, in the record under way or in the log.
+    fn note_at(&self, place: u64) -> Result<Vec<u8>, Unread> {
+        let present = self.present();
+        let here = present.at_hand.get(&place).map(Vec::as_slice).or_else(|| present.text(place));
+        if let Some(value) = here.and_then(|bytes| lengths(bytes).ok()?.note(bytes).ok()) {
+            return Ok(value);
+        }
+        drop(present);
+        self.read_note(place)
+    }
+
+    /// Reads what the note at a place of the log says.
+    pub(crate) fn read_note(&self, place: u64) -> Result<Vec<u8>, Unread> {
+        self.reader().with_text(place, Lengths::note)
+    }
+
     /// The text at a place as it is; None if it cannot be read, which is then noted.
     fn whole(&self, present: &mut Present, place: u64) -> Option<Vec<u8>> {
         let whole = present.whole(place).map_or_else(|| self.reader().whole(place), Ok);
@@ -292,7 +310,7 @@ impl Present {
 
     /// While a record is replayed, the page record that will be put next.
     fn next_page(&self) -> Option<PageRecord> {
-        let replayed = self.replayed.filter(|replayed| replayed.pages == Pages::There)?;
+        let replayed = self.replayed.filter(|replayed| replayed.extent >= Extent::Pages)?;
         text::parse(self.bytes.get(replayed.next..)?).ok()?.0.page
     }
 
@@ -307,11 +325,11 @@ impl Present {
         self.bytes.get(at..).filter(|text| !text.is_empty())
     }
 
-    /// While a record is replayed, passes over the texts that a request cannot have been put as: those of visits.
-    fn skip_visits(&mut self) {
+    /// While a record is replayed, passes over the texts that a request cannot have been put as: those of visits and notes.
+    fn skip_others(&mut self) {
         let Some(Replayed { next, .. }) = &mut self.replayed else { return };
         while let Some(lengths) = self.bytes.get(*next..).and_then(|rest| lengths(rest).ok())
-            && lengths.page.is_some()
+            && (lengths.page.is_some() || lengths.is_note)
         {
             *next += lengths.all();
         }
@@ -367,7 +385,7 @@ impl Reader<'_> {
 impl Library for Texts {
     fn put(&self, request: &Request) -> u64 {
         let mut present = self.present();
-        present.skip_visits();
+        present.skip_others();
         if present.replayed.is_some() {
             // A text that is not there cannot be: the engine would have answered otherwise, which is compared.
             let next = present.next_text();
@@ -392,8 +410,8 @@ impl Library for Texts {
 
     fn put_page(&self, place: u64, page: &PageRecord) -> Option<u64> {
         let mut present = self.present();
-        if let Some(Replayed { pages, .. }) = present.replayed {
-            if pages == Pages::Left {
+        if let Some(Replayed { extent, .. }) = present.replayed {
+            if extent < Extent::Pages {
                 return None;
             }
             let Some(text) = present.next_text().filter(|text| text.page.is_some()) else {
@@ -447,6 +465,29 @@ impl Library for Texts {
         let mut present = self.present();
         present.account();
         present.ledger.shrink(segment_of(place), packed_page::encode(page).len() as u64);
+    }
+
+    fn put_note(&self, key: &str, value: &[u8]) -> Option<u64> {
+        let mut present = self.present();
+        if let Some(Replayed { extent, .. }) = present.replayed {
+            if extent < Extent::Notes {
+                return None;
+            }
+            let Some(text) = present.next_text().filter(|text| text.is_note) else {
+                self.fail(lacking("a note"));
+                return None;
+            };
+            return present.pass(text);
+        }
+        let at = present.bytes.len();
+        text::append_note(&mut present.bytes, key, value);
+        let bytes = present.bytes.len() - at;
+        present.count(bytes);
+        Some(present.begin + at as u64)
+    }
+
+    fn note(&self, place: u64) -> Option<Vec<u8>> {
+        self.note_at(place).map_err(|unread| self.fail(unread.failure().clone())).ok()
     }
 
     /// What is not needed stays in the log until its segment is rewritten.

@@ -129,7 +129,7 @@ fn verify_once(files: &Arc<dyn Files>, progress: Progress<'_>) -> Result<Verifie
         }
         let engine = doing.engine()?;
         let _ = engine.follow(record.rules);
-        texts.begin_again(texts::place(segment, at as u64), record_texts, record.pages());
+        texts.begin_again(texts::place(segment, at as u64), record_texts, record.extent);
         let answers = command.replay(engine);
         texts.take();
         if answers.as_ref().ok() != Some(&record.answers) || texts.take_failure().is_some() {
@@ -282,6 +282,12 @@ impl Verified {
         if texts.ledger().alive() != alive {
             let what = "it counts otherwise what is needed of which segment than there is".to_owned();
             self.damages.push(Damage { file: "the ledger".to_owned(), bytes: None, what });
+        }
+        for (_, key, place) in engine.note_places() {
+            if let Err(failure) = texts.read_note(place) {
+                let what = format!("what the note `{key}` says: {failure}");
+                self.damages.push(Damage { file: "the log".to_owned(), bytes: None, what });
+            }
         }
         self.crawls = engine.crawls().count() as u64;
         for (_, identity, key, place) in engine.places() {

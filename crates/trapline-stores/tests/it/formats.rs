@@ -3,7 +3,7 @@
 //! A fixture is never made again; when anything in the files changes, others are added beside them, one with something of
 //! everything and one with a job under way:
 //!
-//! `TRAPLINE_FIXTURE=testdata/format-3 cargo test -p trapline-stores --test it formats -- --ignored`
+//! `TRAPLINE_FIXTURE=testdata/format-4 cargo test -p trapline-stores --test it formats -- --ignored`
 //!
 //! When the engine's rules change, those of earlier rules open from their snapshots only if nothing follows them.
 
@@ -102,6 +102,7 @@ fn fill(path: &Path) {
     settle(&docs, 4, &claim(&docs, 4, "e.example"), Outcome::Release, &[]);
     note(&docs, "robots:a.example", b"User-agent: *", Some(at(80_000)));
     note(&docs, "seen", &[0, 255], None);
+    note(&docs, "robots:b.example", &b"User-agent: *\nDisallow: /private\n".repeat(9), None);
     // A request with everything, and texts enough to fill a segment.
     let mut whole = Request::get("http://f.example/form");
     whole.method = "POST".into();

@@ -6,6 +6,7 @@ mod folder;
 mod formats;
 mod kill;
 mod lazy;
+mod notes;
 mod opening;
 mod overlapping;
 mod pages;

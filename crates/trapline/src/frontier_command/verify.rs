@@ -112,7 +112,8 @@ fn show_verified(url: &str, verified: &Verified, out: &mut Output) {
 
 fn show_repaired(url: &str, to: &Path, verified: &Verified, repaired: &Repaired, out: &mut Output) {
     // Of damaged snapshots a repair says nothing: the log has all that is in them.
-    let Repaired { urls, lost_urls, lost_crawls, claims_left_out, settlements_left_out, .. } = repaired;
+    let Repaired { urls, lost_urls, lost_notes, lost_crawls, claims_left_out, settlements_left_out, .. } =
+        repaired;
     let lost = lost_crawls.iter().map(|(crawl, commands)| json!({"crawl": crawl, "commands": commands}));
     out.card(&vec![
         ("store", json!(url)),
@@ -120,6 +121,7 @@ fn show_repaired(url: &str, to: &Path, verified: &Verified, repaired: &Repaired,
         ("urls", json!(urls)),
         ("damages", list(&verified.damages, out, damage)),
         ("lost_urls", list(lost_urls, out, |url| json!(url))),
+        ("lost_notes", list(lost_notes, out, |note| json!(note))),
         ("lost_crawls", lost.collect()),
         ("claims_left_out", json!(claims_left_out)),
         ("settlements_left_out", json!(settlements_left_out)),

@@ -6,8 +6,9 @@ use trapline_core::Timestamp;
 
 use super::Content;
 use super::parts::{MomentMessage, moment, read_moment};
-use crate::engine::crawl::{Crawl, Death, StoredNote};
+use crate::engine::crawl::{Crawl, Death};
 use crate::engine::leases::Grant;
+use crate::engine::notes::{NoteValue, StoredNote};
 use crate::engine::urls::EntryId;
 
 /// How many of each there are.
@@ -87,6 +88,9 @@ pub(super) struct NoteMessage {
     pub(super) value: Vec<u8>,
     #[prost(uint64, optional, tag = "3")]
     pub(super) expires: Option<u64>,
+    /// Where the library has the value, if it has.
+    #[prost(uint64, optional, tag = "4")]
+    pub(super) place: Option<u64>,
 }
 
 impl KeptMessage {
@@ -164,11 +168,16 @@ impl DeathMessage {
 impl NoteMessage {
     fn of((key, note): (String, StoredNote)) -> Self {
         let StoredNote { value, expires } = note;
-        Self { key, value, expires: expires.map(Timestamp::as_millis) }
+        let (value, place) = match value {
+            NoteValue::Here(value) => (value, None),
+            NoteValue::Elsewhere(place) => (Vec::new(), Some(place)),
+        };
+        Self { key, value, expires: expires.map(Timestamp::as_millis), place }
     }
 
     pub(super) fn read(self) -> (String, StoredNote) {
-        let Self { key, value, expires } = self;
+        let Self { key, value, expires, place } = self;
+        let value = place.map_or(NoteValue::Here(value), NoteValue::Elsewhere);
         (key, StoredNote { value, expires: expires.map(Timestamp::from_millis) })
     }
 }

@@ -426,6 +426,14 @@ mod tests {
 
         fn free_page(&self, _: u64, _: &PageRecord) {}
 
+        fn put_note(&self, _: &str, _: &[u8]) -> Option<u64> {
+            None
+        }
+
+        fn note(&self, _: u64) -> Option<Vec<u8>> {
+            None
+        }
+
         fn free(&self, _: u64) {}
     }
 

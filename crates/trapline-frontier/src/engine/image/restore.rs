@@ -139,7 +139,6 @@ impl Restored {
 
     pub(super) fn notes(&mut self, notes: Vec<NoteMessage>) {
         for (key, note) in notes.into_iter().map(NoteMessage::read) {
-            self.crawl.note_expiries.extend(note.expires.map(|expires| (expires, key.clone())));
             self.crawl.notes.insert(key, note);
         }
     }

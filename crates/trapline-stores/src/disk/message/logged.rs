@@ -8,7 +8,7 @@ use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint};
 use prost::{Message, Oneof};
 use trapline_core::{Candidate, Identity, Request, Terms, Timestamp};
 use trapline_frontier::{
-    Admission, NoteWrite, Outcome, Settled, Settlement, Steer, Visit, Want, packed_page,
+    Admission, NoteWrite, Outcome, Owner, Settled, Settlement, Steer, Visit, Want, packed_page,
 };
 
 use super::candidate::{StatementMessage, TermsMessage};
@@ -55,6 +55,9 @@ struct MoveMessage {
     entry_steps: Vec<i64>,
     #[prost(sint64, repeated, tag = "5")]
     place_steps: Vec<i64>,
+    /// Notes, which come behind the entries; their places are among those above.
+    #[prost(string, repeated, tag = "6")]
+    notes: Vec<String>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -203,14 +206,23 @@ pub(crate) fn pass(bytes: &mut Vec<u8>, crawl: &str, now: Timestamp) {
     put(bytes, Verb::Pass(PassMessage { crawl: crawl.to_owned(), now: now.as_millis() }));
 }
 
-/// Appends that what the log has of these entries of a crawl was moved.
-pub(crate) fn relocate(bytes: &mut Vec<u8>, crawl: &str, moved: &[(u32, u64)]) {
+/// Appends that what the log has of a crawl was moved: of entries, and behind them of notes.
+pub(crate) fn relocate(bytes: &mut Vec<u8>, crawl: &str, moved: &[(Owner, u64)]) {
+    let entry = |(owner, _): &(Owner, u64)| match owner {
+        Owner::Entry(entry) => Some(u64::from(*entry)),
+        Owner::Note(_) => None,
+    };
+    let note = |(owner, _): &(Owner, u64)| match owner {
+        Owner::Entry(_) => None,
+        Owner::Note(key) => Some(key.clone()),
+    };
     let message = MoveMessage {
         crawl: crawl.to_owned(),
         entries: Vec::new(),
         places: Vec::new(),
-        entry_steps: steps(moved.iter().map(|(entry, _)| u64::from(*entry))),
+        entry_steps: steps(moved.iter().filter_map(entry)),
         place_steps: steps(moved.iter().map(|(_, place)| *place)),
+        notes: moved.iter().filter_map(note).collect(),
     };
     put(bytes, Verb::Move(message));
 }
@@ -266,15 +278,17 @@ pub(crate) fn read(message: &[u8], texts: &[u8]) -> Result<Command, Unreadable> 
         }
         Verb::Steer(message) => read_steer(message)?,
         Verb::Pass(PassMessage { crawl, now }) => Command::Pass { crawl, now: read_time(now) },
-        Verb::Move(MoveMessage { crawl, mut entries, mut places, entry_steps, place_steps }) => {
+        Verb::Move(MoveMessage { crawl, mut entries, mut places, entry_steps, place_steps, notes }) => {
             for entry in walk(&entry_steps) {
                 entries.push(u32::try_from(entry).map_err(|_| Unreadable::Beyond("an entry"))?);
             }
             places.extend(walk(&place_steps));
-            if entries.len() != places.len() {
+            let owners = entries.into_iter().map(Owner::Entry).chain(notes.into_iter().map(Owner::Note));
+            let owners: Vec<_> = owners.collect();
+            if owners.len() != places.len() {
                 return Err(Unreadable::Lacks("some of its places"));
             }
-            Command::Move { crawl, entries: entries.into_iter().zip(places).collect() }
+            Command::Move { crawl, owners: owners.into_iter().zip(places).collect() }
         }
     })
 }
@@ -282,12 +296,15 @@ pub(crate) fn read(message: &[u8], texts: &[u8]) -> Result<Command, Unreadable> 
 fn read_texts(mut texts: &[u8]) -> Result<Vec<Request>, Unreadable> {
     let mut requests = Vec::new();
     while !texts.is_empty() {
-        let (text, length) = text::parse(texts).map_err(|_| Unreadable::Lacks("a request"))?;
-        // What a visit has left is nobody's request.
-        if text.page.is_none() {
-            requests.push(text.request);
+        let no_request = |_| Unreadable::Lacks("a request");
+        let lengths = text::lengths(texts).map_err(no_request)?;
+        // What a visit has left is nobody's request, and notes are in the message.
+        if lengths.page.is_none() && !lengths.is_note {
+            requests.push(lengths.text(texts).map_err(no_request)?.request);
+        } else {
+            lengths.check(texts).map_err(no_request)?;
         }
-        texts = &texts[length..];
+        texts = &texts[lengths.all()..];
     }
     Ok(requests)
 }
@@ -299,7 +316,9 @@ pub(crate) fn bound_admit(crawl: &str, batch: &[Candidate]) -> u64 {
 
 /// At most so many bytes the record of settlements has.
 pub(crate) fn bound_settle(crawl: &str, batch: &[Settlement]) -> u64 {
-    let note = |note: &NoteWrite| note.key.len() + note.value.as_ref().map_or(0, Vec::len) + EACH;
+    // Once in the message, and once as a text.
+    let note =
+        |note: &NoteWrite| EACH + 2 * text::bound_note(&note.key, note.value.as_deref().unwrap_or_default());
     let each = |settlement: &Settlement| {
         let outcome = match &settlement.outcome {
             // Once in the message, and once as the text that it leaves.
@@ -593,16 +612,24 @@ mod tests {
     /// As they are written now, and as they were at first.
     #[test]
     fn moves_of_both_forms_are_read() {
-        let moved = [(7, 3 << 32 | 900), (8, 3 << 32 | 990), (2, 1 << 32 | 5), (u32::MAX, u64::MAX)];
+        let entries = [(7, 3 << 32 | 900), (8, 3 << 32 | 990), (2, 1 << 32 | 5), (u32::MAX, u64::MAX)];
+        let moved = entries.map(|(entry, place)| (Owner::Entry(entry), place));
         let mut now = Vec::new();
         relocate(&mut now, "c", &moved);
-        let (entries, places) = moved.iter().copied().unzip();
+        let (entries, places) = entries.into_iter().unzip();
         let message = MoveMessage { crawl: "c".to_owned(), entries, places, ..MoveMessage::default() };
         let mut before = Vec::new();
         put(&mut before, Verb::Move(message));
         for bytes in [now, before] {
-            let Ok(Command::Move { crawl, entries }) = read(&bytes, &[]) else { panic!("{bytes:?}") };
-            assert_eq!((crawl.as_str(), &*entries), ("c", &moved[..]));
+            let Ok(Command::Move { crawl, owners }) = read(&bytes, &[]) else { panic!("{bytes:?}") };
+            assert_eq!((crawl.as_str(), &*owners), ("c", &moved[..]));
+        }
+        let notes = ["robots:a.example", ""].map(|key| (Owner::Note(key.to_owned()), 1 << 32 | 77));
+        for moved in [&notes[..], &[&moved[..], &notes[..]].concat()] {
+            let mut bytes = Vec::new();
+            relocate(&mut bytes, "c", moved);
+            let expected = Command::Move { crawl: "c".to_owned(), owners: moved.to_vec() };
+            assert_eq!(read(&bytes, &[]).ok(), Some(expected));
         }
         let lacking = MoveMessage { crawl: String::new(), entry_steps: vec![1], ..MoveMessage::default() };
         let beyond = MoveMessage { entry_steps: vec![-1], place_steps: vec![1], ..MoveMessage::default() };
