@@ -12,7 +12,9 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
+use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
 
 use trapline_core::Request;
 use trapline_frontier::{Engine, Lease, Library, PageRecord, UnreadRequest, packed_page};
@@ -104,6 +106,9 @@ impl Unread {
 
 /// So many bytes are read at first: nearly always enough.
 const READ_AT_FIRST: usize = 192;
+
+/// Beginning a thread takes as long as reading some fifty requests.
+const READ_ALONE_MAX: usize = 256;
 
 /// So many files are kept open at most.
 const OPEN_MAX: usize = 256;
@@ -216,16 +221,25 @@ impl Texts {
 
     /// The same for many places.
     pub(crate) fn read_ahead(&self, places: &[u64]) -> Result<BTreeMap<u64, Vec<u8>>, Unread> {
-        let mut reader = self.reader();
-        places.iter().map(|place| Ok((*place, reader.whole(*place)?))).collect()
+        #[expect(
+            clippy::redundant_closure_for_method_calls,
+            reason = "the method is of readers of one lifetime"
+        )]
+        let texts = self.read_all(places, |reader, place| reader.whole(place));
+        places.iter().zip(texts).map(|(place, text)| Ok((*place, text?))).collect()
     }
 
     /// Reads the requests of leases, which lie at these places, and their pages. Answers which of them could not be read.
     pub(crate) fn complete(&self, leases: &mut [Lease], unread: &[UnreadRequest]) -> BTreeMap<usize, Unread> {
-        let mut reader = self.reader();
+        let places: Vec<u64> = unread.iter().map(|unread| unread.place).collect();
+        #[expect(
+            clippy::redundant_closure_for_method_calls,
+            reason = "the method is of readers of one lifetime"
+        )]
+        let texts = self.read_all(&places, |reader, place| reader.read(place));
         let mut lost = BTreeMap::new();
-        for ((at, lease), unread) in leases.iter_mut().enumerate().zip(unread) {
-            match reader.read(unread.place) {
+        for (((at, lease), unread), text) in leases.iter_mut().enumerate().zip(unread).zip(texts) {
+            match text {
                 Ok(Text { request, page }) => {
                     lease.request = Arc::new(request);
                     let page = page.filter(|_| unread.has_page);
@@ -235,6 +249,33 @@ impl Texts {
             }
         }
         lost
+    }
+
+    /// Reads what is at these places, in their order. Much of it is read by two threads: nearly all of the time goes into waiting for
+    /// cold memory of the kernel's, which two can do at once.
+    fn read_all<T: Send>(
+        &self,
+        places: &[u64],
+        read: impl Fn(&mut Reader<'_>, u64) -> Result<T, Unread> + Sync,
+    ) -> Vec<Result<T, Unread>> {
+        let read_some = |places: &[u64]| -> Vec<_> {
+            let mut reader = self.reader();
+            places.iter().map(|place| read(&mut reader, *place)).collect()
+        };
+        if places.len() <= READ_ALONE_MAX {
+            return read_some(places);
+        }
+        let (places, others) = places.split_at(places.len() / 2);
+        thread::scope(|scope| {
+            let other = thread::Builder::new().spawn_scoped(scope, || read_some(others));
+            let mut all = read_some(places);
+            all.extend(match other {
+                Ok(other) => other.join().unwrap_or_else(|panic| resume_unwind(panic)),
+                // There is none to be had.
+                Err(_) => read_some(others),
+            });
+            all
+        })
     }
 
     fn reader(&self) -> Reader<'_> {
