@@ -23,9 +23,9 @@ pub trait Library: fmt::Debug + Send + Sync {
     /// known of it before is forgotten. None leaves the page record to the engine, and the request where it is.
     fn put_page(&self, place: u64, page: &PageRecord) -> Option<u64>;
 
-    /// Puts what is there once more, a request with what is known of the page or without, or a note, and says where; it is not needed
-    /// there any more.
-    fn copy(&self, place: u64, with_page: bool) -> u64;
+    /// Puts what is there once more, a request with what is known of the page or without, or a note, and says where, and how
+    /// many bytes it takes; it is not needed there any more.
+    fn copy(&self, place: u64, with_page: bool) -> (u64, u32);
 
     /// What is known of the page whose record was put there.
     fn page(&self, place: u64) -> Option<Arc<PageRecord>>;
@@ -39,11 +39,14 @@ pub trait Library: fmt::Debug + Send + Sync {
     /// What is known of the page there is needed no more, but the request is.
     fn free_page(&self, place: u64, page: &PageRecord);
 
-    /// Keeps what a note says, and says where it is. None leaves it to the engine.
-    fn put_note(&self, key: &str, value: &[u8]) -> Option<u64>;
+    /// Keeps what a note says, and says where it is, and how many bytes it takes. None leaves it to the engine.
+    fn put_note(&self, key: &str, value: &[u8]) -> Option<(u64, u32)>;
 
     /// What the note says that was put there; None if that cannot be read any more.
     fn note(&self, place: u64) -> Option<Vec<u8>>;
+
+    /// The note that was put there, and takes so many bytes, is needed no more.
+    fn free_note(&self, place: u64, bytes: u32);
 
     /// What was put there is needed no more.
     fn free(&self, place: u64);

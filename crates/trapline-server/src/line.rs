@@ -4,6 +4,7 @@
 //! the last answers, and why there are no more. So whoever hangs up says first that nothing more follows, and reads on
 //! until the peer has hung up too.
 
+use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -36,9 +37,10 @@ impl Line {
     }
 
     async fn read_to_end(&self) -> io::Result<()> {
-        let mut passed_over = [0; 16 << 10];
+        let mut passed_over = [0; 1 << 10];
         loop {
-            self.0.readable().await?;
+            // Unlike `readable` this lets others have their turn, and the end of patience with them.
+            poll_fn(|context| self.0.poll_read_ready(context)).await?;
             match self.0.try_read(&mut passed_over) {
                 Ok(0) => return Ok(()),
                 Ok(_) => {}

@@ -29,7 +29,7 @@ const TLS_HANDSHAKE: u8 = 0x16;
 /// system tries once more.
 const LAST_WORDS: Duration = Duration::from_secs(4);
 
-/// How long peers may take to hang up then.
+/// How long peers may take to hang up then, or if they have no calls.
 const PARTING: Duration = Duration::from_secs(1);
 
 /// After the system could not accept, most likely because there are too many open files.
@@ -104,7 +104,10 @@ impl Port {
         };
         if treatment.may_be_plain {
             let mut first = [0];
-            let looked = timeout(self.limits.handshake, line.peek(&mut first)).await;
+            let looked = tokio::select! {
+                looked = timeout(self.limits.handshake, line.peek(&mut first)) => looked,
+                () = self.phase.clone().reached(Phase::Draining) => return,
+            };
             match looked {
                 Ok(Ok(1)) if first[0] != TLS_HANDSHAKE => {
                     return self.carry(TokioIo::new(line), treatment).await;
@@ -153,14 +156,14 @@ impl Port {
         tokio::pin!(connection);
         let patience = tokio::select! {
             _ = connection.as_mut() => return,
-            () = activity.idle(limits.handshake, limits.idle) => Duration::ZERO,
+            () = activity.idle(limits.handshake, limits.idle) => PARTING,
             () = self.phase.clone().reached(Phase::Draining) => {
                 // Who has no call under way is not waited for.
-                if activity.has_calls() { limits.grace } else { Duration::ZERO }
+                if activity.has_calls() { limits.grace + LAST_WORDS } else { PARTING }
             }
         };
         connection.as_mut().graceful_shutdown();
-        let _ = timeout(patience + LAST_WORDS, connection).await;
+        let _ = timeout(patience, connection).await;
     }
 }
 

@@ -96,10 +96,9 @@ pub enum Owner {
     Note(String),
 }
 
-impl Default for Owner {
-    fn default() -> Self {
-        Self::Entry(0)
-    }
+impl Owner {
+    /// Who comes first where all are looked through.
+    pub const FIRST: Self = Self::Entry(0);
 }
 
 /// Something that was looked for by where the library has it.
@@ -239,6 +238,15 @@ impl Engine {
             let notes = crawl.notes.places().map(|(_, place)| place);
             entries.map(|id| crawl.urls[id].request.get()).chain(notes)
         })
+    }
+
+    /// Where the library has what notes say that a scan will list.
+    pub fn places_of_notes(&self, crawl: &str, scan: &Scan) -> Vec<u64> {
+        let Query::Notes { prefix } = &scan.query else { return Vec::new() };
+        let Some(crawl) = self.crawls.get(crawl) else { return Vec::new() };
+        let from = usize::try_from(scan.cursor.unwrap_or(0)).unwrap_or(usize::MAX);
+        let listed = crawl.notes.beginning_with(prefix).skip(from).take(scan.limit.max(1));
+        listed.filter_map(|(_, note)| note.place()).collect()
     }
 
     /// Where the library has notes, with their crawls and keys.

@@ -34,20 +34,26 @@ pub(super) struct StoredNote {
 #[derive(Clone, Debug)]
 pub(super) enum NoteValue {
     Here(Vec<u8>),
-    Elsewhere(u64),
+    /// And how many bytes it takes there.
+    Elsewhere {
+        place: u64,
+        bytes: u32,
+    },
 }
 
 impl StoredNote {
-    fn place(&self) -> Option<u64> {
+    pub(super) fn place(&self) -> Option<u64> {
         match self.value {
             NoteValue::Here(_) => None,
-            NoteValue::Elsewhere(place) => Some(place),
+            NoteValue::Elsewhere { place, .. } => Some(place),
         }
     }
 }
 
 impl Notes {
     /// Longer values are left to a library: shorter ones take less here than remembering where they are and finding them there.
+    ///
+    /// Stays as it is: logs tell by it which values they have.
     const HERE_MAX: usize = 64;
 
     pub(super) fn new(library: Option<Arc<dyn Library>>) -> Self {
@@ -70,8 +76,8 @@ impl Notes {
     pub(super) fn show(&self, key: &str, note: &StoredNote) -> Option<Note> {
         let value = match (&note.value, &self.library) {
             (NoteValue::Here(value), _) => value.clone(),
-            (NoteValue::Elsewhere(place), Some(library)) => library.note(*place)?,
-            (NoteValue::Elsewhere(_), None) => return None,
+            (NoteValue::Elsewhere { place, .. }, Some(library)) => library.note(*place)?,
+            (NoteValue::Elsewhere { .. }, None) => return None,
         };
         Some(Note { key: key.to_owned(), value, expires: note.expires })
     }
@@ -83,7 +89,8 @@ impl Notes {
         if let Some(value) = value {
             let library = self.library.as_deref().filter(|_| value.len() > Self::HERE_MAX);
             let place = library.and_then(|library| library.put_note(key, value));
-            let value = place.map_or_else(|| NoteValue::Here(value.clone()), NoteValue::Elsewhere);
+            let elsewhere = |(place, bytes)| NoteValue::Elsewhere { place, bytes };
+            let value = place.map_or_else(|| NoteValue::Here(value.clone()), elsewhere);
             self.insert(key.clone(), StoredNote { value, expires: *expires });
         }
     }
@@ -103,8 +110,8 @@ impl Notes {
     }
 
     fn free(&self, note: &StoredNote) {
-        if let (Some(place), Some(library)) = (note.place(), &self.library) {
-            library.free(place);
+        if let (NoteValue::Elsewhere { place, bytes }, Some(library)) = (&note.value, &self.library) {
+            library.free_note(*place, *bytes);
         }
     }
 
@@ -131,8 +138,8 @@ impl Notes {
 
     /// Frees what a library has of them all, which are about to be dropped.
     pub(super) fn free_all(&self) {
-        if let Some(library) = &self.library {
-            library.free_all(&mut self.places().map(|(_, place)| place));
+        for note in self.notes.values() {
+            self.free(note);
         }
     }
 
@@ -160,13 +167,14 @@ impl Notes {
 
     /// Lets the library put one elsewhere that it has.
     pub(super) fn relocate(&mut self, key: &str) {
-        if let (Some(note), Some(library)) = (self.notes.get(key), &self.library)
+        let Some(library) = &self.library else { return };
+        if let Some(note) = self.notes.get(key).cloned()
             && let Some(place) = note.place()
         {
-            let value = NoteValue::Elsewhere(library.copy(place, false));
-            let moved = StoredNote { value, expires: note.expires };
+            let (place, bytes) = library.copy(place, false);
+            let moved = StoredNote { value: NoteValue::Elsewhere { place, bytes }, expires: note.expires };
             self.notes.insert(key.to_owned(), moved);
-            library.free(place);
+            self.free(&note);
         }
     }
 

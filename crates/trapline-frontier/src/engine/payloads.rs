@@ -74,7 +74,7 @@ impl Payloads {
     pub(super) fn copy(&self, place: Place, with_page: bool) -> Place {
         match self {
             Self::Here(_) => place,
-            Self::Elsewhere(library) => Place::new(library.copy(place.get(), with_page)),
+            Self::Elsewhere(library) => Place::new(library.copy(place.get(), with_page).0),
         }
     }
 

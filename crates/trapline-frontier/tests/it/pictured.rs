@@ -46,9 +46,9 @@ impl Library for Shelf {
         Some(self.keep((self.get(place), Some(Arc::new(page.clone())))))
     }
 
-    fn copy(&self, place: u64, with_page: bool) -> u64 {
+    fn copy(&self, place: u64, with_page: bool) -> (u64, u32) {
         let (request, page) = self.book(place);
-        self.keep((request, page.filter(|_| with_page)))
+        (self.keep((request, page.filter(|_| with_page))), 0)
     }
 
     fn page(&self, place: u64) -> Option<Arc<PageRecord>> {
@@ -57,14 +57,16 @@ impl Library for Shelf {
 
     fn free_page(&self, _: u64, _: &PageRecord) {}
 
-    fn put_note(&self, key: &str, value: &[u8]) -> Option<u64> {
+    fn put_note(&self, key: &str, value: &[u8]) -> Option<(u64, u32)> {
         let note = Request { body: value.to_vec(), ..Request::get(key) };
-        Some(self.keep((Arc::new(note), None)))
+        Some((self.keep((Arc::new(note), None)), value.len() as u32))
     }
 
     fn note(&self, place: u64) -> Option<Vec<u8>> {
         Some(self.get(place).body.clone())
     }
+
+    fn free_note(&self, _: u64, _: u32) {}
 
     fn free(&self, _: u64) {}
 }

@@ -54,6 +54,16 @@ impl Ledger {
         }
     }
 
+    /// A text of so many bytes is needed no more. Of what is left, the usual length is known better: notes are much longer than
+    /// requests, and gone much sooner.
+    pub(crate) fn take_away(&mut self, segment: u64, bytes: u64) {
+        if let Some(account) = self.accounts.get_mut(&segment) {
+            account.alive = account.alive.saturating_sub(1);
+            account.put = account.put.saturating_sub(1).max(account.alive);
+            account.put_bytes = account.put_bytes.saturating_sub(bytes);
+        }
+    }
+
     /// A text of a segment is needed, but for so many bytes of it.
     pub(crate) fn shrink(&mut self, segment: u64, bytes: u64) {
         if let Some(account) = self.accounts.get_mut(&segment) {
@@ -134,6 +144,11 @@ mod tests {
         assert_eq!(ledger.account(3), Account { put: 4, put_bytes: 400, alive: 3 });
         assert_eq!((ledger.account(3).alive_bytes(), ledger.account(5).alive_bytes()), (300, 0));
         assert_eq!(ledger.alive(), BTreeMap::from([(3, 3)]));
+        // What is known to be long goes with its length.
+        ledger.put(3, 1, 5000);
+        ledger.take_away(3, 5000);
+        ledger.take_away(9, 5000);
+        assert_eq!(ledger.account(3), Account { put: 4, put_bytes: 400, alive: 3 });
         assert_eq!(Ledger::decode(&ledger.encode()).as_ref(), Some(&ledger));
         assert_eq!(Ledger::decode(&ledger.encode()[1..]), None);
     }

@@ -65,7 +65,7 @@ use record::Draft;
 use shared::{Inner, Phase, Shared, Snapshots, loss};
 use swap::Swap;
 use texts::Unread;
-use trouble::{no_room, stopped, unreadable, unsure};
+use trouble::{no_room, not_now, stopped, unreadable, unsure};
 
 use crate::planted::Planted;
 
@@ -101,10 +101,12 @@ enum Reads {
     Needed,
     /// Where one cannot be read, the answer shows none.
     Shown,
+    /// The same where it never will be; where it may be another time, there is no answer.
+    Certain,
 }
 
 /// The largest batch that is taken, as bytes of the log.
-const BATCH_BYTES_MAX: u64 = 1 << 30;
+const BATCH_BYTES_MAX: u64 = 1 << 29;
 
 impl DiskStore {
     /// Opens the store in a folder, and makes one there if there is none.
@@ -417,6 +419,14 @@ impl DiskStore {
         read.map_err(|unread| unreadable(attempted, unread.failure()))
     }
 
+    /// Reads what notes say that a scan will list, while nobody waits but the one who asks. What cannot be read is tried once more
+    /// when it is listed.
+    fn read_notes_ahead(&self, crawl: &str, scan: &Scan) -> Result<BTreeMap<u64, Vec<u8>>, StoreError> {
+        let look = || Ok(self.shared.inner("scan")?.engine.places_of_notes(crawl, scan));
+        let places = self.shared.caught("scan", look)?;
+        Ok(self.shared.texts.read_notes_ahead(&places))
+    }
+
     /// There is no room for a record. If that is for good, nothing is promised any more.
     fn note(&self, attempted: &str, trouble: &NoRoom) -> StoreError {
         if let NoRoom::Failed(failure) = trouble {
@@ -483,8 +493,9 @@ impl DiskStore {
         }
         let answer = question(&mut inner.engine);
         inner.engine.relieve();
-        match texts.take_failure() {
-            Some(failure) if reads == Reads::Needed => Err(unreadable(attempted, &failure)),
+        match texts.take_unread() {
+            Some(unread) if reads == Reads::Needed => Err(unreadable(attempted, unread.failure())),
+            Some(Unread::Failed(failure)) if reads == Reads::Certain => Err(not_now(attempted, &failure)),
             // Nothing depends on what cannot be read for the answer alone.
             Some(_) | None => Ok((answer?, shown)),
         }
@@ -607,9 +618,23 @@ impl Store for DiskStore {
     }
 
     async fn scan(&self, crawl: &str, now: Timestamp, scan: &Scan) -> Result<Page, StoreError> {
-        // A list shows what it can. Who takes records elsewhere must have them all.
-        let reads = if scan.query == Query::Records { Reads::Needed } else { Reads::Shown };
-        self.ask(("scan", reads), (crawl, now), |engine| engine.look(crawl, scan)).await
+        let reads = match scan.query {
+            // Who takes records elsewhere must have them all.
+            Query::Records => Reads::Needed,
+            // Who finds no note writes another one.
+            Query::Notes { .. } => Reads::Certain,
+            // A list shows what it can.
+            _ => Reads::Shown,
+        };
+        let notes =
+            if reads == Reads::Certain { self.read_notes_ahead(crawl, scan)? } else { BTreeMap::new() };
+        let question = |engine: &mut Engine| {
+            self.shared.texts.put_at_hand(notes);
+            let page = engine.look(crawl, scan);
+            self.shared.texts.put_at_hand(BTreeMap::new());
+            page
+        };
+        self.ask(("scan", reads), (crawl, now), question).await
     }
 
     async fn stats(&self, crawl: &str, now: Timestamp) -> Result<Stats, StoreError> {

@@ -145,7 +145,7 @@ impl Shared {
         let crawls: Vec<Arc<str>> = inner.engine.crawls().map(|(name, _)| Arc::clone(name)).collect();
         drop(inner);
         for crawl in crawls {
-            let mut from = Some(Owner::default());
+            let mut from = Some(Owner::FIRST);
             while let Some(owner) = from {
                 let mut inner = self.inner(ATTEMPTED)?;
                 let is_wanted = |place| unfit.contains(&segment_of(place));
@@ -187,9 +187,6 @@ impl Shared {
                     let page = if found.more_bytes > 0 { found.more_bytes + text::HEAD_MAX } else { 0 };
                     bytes += (text.len() + page) as u64;
                     at_hand.insert(found.place, text);
-                    if let Owner::Note(key) = &found.owner {
-                        bytes += key.len() as u64;
-                    }
                     owners.push((found.owner.clone(), found.place));
                 }
                 // What cannot be read stays where it is, for `verify` to tell of; another time it may be.
@@ -298,7 +295,7 @@ impl Shared {
         let crawls: Vec<Arc<str>> = inner.engine.crawls().map(|(name, _)| Arc::clone(name)).collect();
         drop(inner);
         for crawl in crawls {
-            let mut from = Some(Owner::default());
+            let mut from = Some(Owner::FIRST);
             while let Some(owner) = from {
                 let Ok(mut inner) = self.inner.lock() else { return false };
                 if inner.phase == Phase::Abandoned {

@@ -164,7 +164,7 @@ struct Length {
 
 impl Length {
     fn new(number: u64) -> Self {
-        Self { bytes: (number & !(WITH_PAGE | SHORT | NOTE)) as usize, is_short: number & SHORT != 0 }
+        Self { bytes: (number & !SHORT) as usize, is_short: number & SHORT != 0 }
     }
 
     fn of(self, bytes: &[u8]) -> (Part<'_>, &[u8]) {
@@ -181,13 +181,13 @@ pub(crate) fn lengths(bytes: &[u8]) -> Result<Lengths, NoText> {
         if number > u64::from(u32::MAX) { Err(NoText) } else { Ok(number) }
     };
     let (url, rest) = (number()?, number()?);
-    if rest & (WITH_PAGE | NOTE) != 0 || url & WITH_PAGE != 0 && url & NOTE != 0 {
+    if rest & WITH_PAGE != 0 || url & WITH_PAGE != 0 && url & NOTE != 0 {
         return Err(NoText);
     }
     let page = if url & WITH_PAGE != 0 { Some(number()? as usize) } else { None };
     Ok(Lengths {
         head: bytes.len() - left.len(),
-        url: Length::new(url),
+        url: Length::new(url & !(WITH_PAGE | NOTE)),
         rest: Length::new(rest),
         page,
         is_note: url & NOTE != 0,
@@ -210,6 +210,13 @@ impl Lengths {
     pub(crate) fn check(self, bytes: &[u8]) -> Result<&[u8], NoText> {
         let text = bytes.get(..self.all()).ok_or(NoText)?;
         if text[..4] == (xxh3_64(&text[4..]) as u32).to_le_bytes() { Ok(text) } else { Err(NoText) }
+    }
+
+    /// The key of the note that begins these bytes.
+    pub(crate) fn note_key(self, bytes: &[u8]) -> Result<String, NoText> {
+        let (key, _, _) = self.parts(self.check(bytes)?);
+        let key = if self.is_note { key.read()?.into_owned() } else { return Err(NoText) };
+        String::from_utf8(key).map_err(|_| NoText)
     }
 
     /// What the note says that begins these bytes.
@@ -332,6 +339,34 @@ mod tests {
         no_other_bytes_are_this(&short);
         no_other_bytes_are_this(&visited);
         assert!(parse(&[0xff; 100]).is_err());
+    }
+
+    /// Long and short ones, as they came and moved again and again.
+    #[test]
+    fn notes_come_back_as_they_were_within_their_bounds() {
+        let long = b"User-agent: *\nDisallow: /private\n".repeat(100);
+        for (key, value) in [("robots:a.example", &*long), ("", &[0, 255]), ("ä", &[])] {
+            let mut text = Vec::new();
+            append_note(&mut text, key, value);
+            assert!(text.len() <= bound_note(key, value));
+            for _ in 0..3 {
+                let lengths = lengths(&text).unwrap();
+                assert!(lengths.is_note && lengths.all() == text.len());
+                assert_eq!(
+                    (lengths.note_key(&text).unwrap().as_str(), &*lengths.note(&text).unwrap()),
+                    (key, value)
+                );
+                assert!(parse(&text).is_err(), "it is no request");
+                let mut moved = Vec::new();
+                append_short(&mut moved, &text, false);
+                assert!(moved.len() <= text.len());
+                text = moved;
+            }
+        }
+        let mut request = Vec::new();
+        append(&mut request, &requests()[1]);
+        let lengths = lengths(&request).unwrap();
+        assert!(lengths.note(&request).is_err() && lengths.note_key(&request).is_err(), "it is no note");
     }
 
     fn no_other_bytes_are_this(bytes: &[u8]) {

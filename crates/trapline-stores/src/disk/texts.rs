@@ -33,8 +33,8 @@ pub(crate) struct Texts {
     present: Mutex<Present>,
     /// Segments that were read from.
     open: Mutex<BTreeMap<u64, Arc<dyn LogFile>>>,
-    /// The first thing that went wrong.
-    failure: Mutex<Option<Failure>>,
+    /// What went wrong: the first thing that may be otherwise another time, if there was one, or else the first.
+    failure: Mutex<Option<Unread>>,
 }
 
 /// The texts of the record that is being made, or replayed.
@@ -98,6 +98,12 @@ impl fmt::Display for Unread {
 
 impl Unread {
     pub(crate) fn failure(&self) -> &Failure {
+        match self {
+            Self::Damaged(failure) | Self::Failed(failure) => failure,
+        }
+    }
+
+    fn into_failure(self) -> Failure {
         match self {
             Self::Damaged(failure) | Self::Failed(failure) => failure,
         }
@@ -189,6 +195,11 @@ impl Texts {
 
     /// What went wrong since this was last asked, if anything did: answers that depend on it are not to be given.
     pub(crate) fn take_failure(&self) -> Option<Failure> {
+        self.take_unread().map(Unread::into_failure)
+    }
+
+    /// The same, and whether it may be otherwise another time.
+    pub(crate) fn take_unread(&self) -> Option<Unread> {
         locked(&self.failure).take()
     }
 
@@ -229,6 +240,16 @@ impl Texts {
         places.iter().zip(texts).map(|(place, text)| Ok((*place, text?))).collect()
     }
 
+    /// Those of these notes that can be read, as they are there.
+    pub(crate) fn read_notes_ahead(&self, places: &[u64]) -> BTreeMap<u64, Vec<u8>> {
+        #[expect(
+            clippy::redundant_closure_for_method_calls,
+            reason = "the method is of readers of one lifetime"
+        )]
+        let texts = self.read_all(places, |reader, place| reader.whole(place));
+        places.iter().zip(texts).filter_map(|(place, text)| Some((*place, text.ok()?))).collect()
+    }
+
     /// Reads the requests of leases, which lie at these places, and their pages. Answers which of them could not be read.
     pub(crate) fn complete(&self, leases: &mut [Lease], unread: &[UnreadRequest]) -> BTreeMap<usize, Unread> {
         let places: Vec<u64> = unread.iter().map(|unread| unread.place).collect();
@@ -267,7 +288,9 @@ impl Texts {
         }
         let (places, others) = places.split_at(places.len() / 2);
         thread::scope(|scope| {
-            let other = thread::Builder::new().spawn_scoped(scope, || read_some(others));
+            let other = thread::Builder::new()
+                .name("trapline-read".to_owned())
+                .spawn_scoped(scope, || read_some(others));
             let mut all = read_some(places);
             all.extend(match other {
                 Ok(other) => other.join().unwrap_or_else(|panic| resume_unwind(panic)),
@@ -306,17 +329,25 @@ impl Texts {
 
     /// Reads what the note at a place of the log says.
     pub(crate) fn read_note(&self, place: u64) -> Result<Vec<u8>, Unread> {
-        self.reader().with_text(place, Lengths::note)
+        self.reader().with_text(("note", place), Lengths::note)
     }
 
     /// The text at a place as it is; None if it cannot be read, which is then noted.
     fn whole(&self, present: &mut Present, place: u64) -> Option<Vec<u8>> {
         let whole = present.whole(place).map_or_else(|| self.reader().whole(place), Ok);
-        whole.map_err(|unread| self.fail(unread.failure().clone())).ok()
+        whole.map_err(|unread| self.fail(unread)).ok()
     }
 
-    fn fail(&self, failure: Failure) {
-        locked(&self.failure).get_or_insert(failure);
+    fn fail(&self, unread: Unread) {
+        let mut failure = locked(&self.failure);
+        let is_first = match &*failure {
+            None => true,
+            Some(Unread::Damaged(_)) => matches!(unread, Unread::Failed(_)),
+            Some(Unread::Failed(_)) => false,
+        };
+        if is_first {
+            *failure = Some(unread);
+        }
     }
 }
 
@@ -366,6 +397,29 @@ impl Present {
         self.bytes.get(at..).filter(|text| !text.is_empty())
     }
 
+    /// While a record is replayed of which only the requests are known, the place of this one. Something before it may be lost, so that
+    /// other requests are put than were, and the next text may be another one's.
+    fn find_again(&mut self, request: &Request) -> Option<u64> {
+        let Replayed { next, .. } = self.replayed.filter(|replayed| replayed.extent == Extent::Requests)?;
+        let is_it = |at: &usize| {
+            text::parse(&self.bytes[*at..])
+                .is_ok_and(|(text, _)| text.page.is_none() && text.request == *request)
+        };
+        let at = self.texts_from(next).find(is_it).or_else(|| self.texts_from(record::TEXTS).find(is_it))?;
+        let text = lengths(&self.bytes[at..]).ok()?;
+        if let Some(replayed) = &mut self.replayed {
+            replayed.next = at;
+        }
+        self.pass(text)
+    }
+
+    /// Where the texts of the record begin, from one on.
+    fn texts_from(&self, at: usize) -> impl Iterator<Item = usize> {
+        let length = |at: usize| lengths(self.bytes.get(at..)?).ok().map(Lengths::all);
+        std::iter::successors(Some(at), move |at| Some(at + length(*at)?))
+            .filter(move |at| length(*at).is_some())
+    }
+
     /// While a record is replayed, passes over the texts that a request cannot have been put as: those of visits and notes.
     fn skip_others(&mut self) {
         let Some(Replayed { next, .. }) = &mut self.replayed else { return };
@@ -380,17 +434,17 @@ impl Present {
 impl Reader<'_> {
     /// Reads the text at a place of the log.
     fn read(&mut self, place: u64) -> Result<Text, Unread> {
-        self.with_text(place, Lengths::text)
+        self.with_text(("request", place), Lengths::text)
     }
 
     /// The same, as it is there.
     fn whole(&mut self, place: u64) -> Result<Vec<u8>, Unread> {
-        self.with_text(place, |lengths, bytes| lengths.check(bytes).map(<[u8]>::to_vec))
+        self.with_text(("text", place), |lengths, bytes| lengths.check(bytes).map(<[u8]>::to_vec))
     }
 
     fn with_text<T>(
         &mut self,
-        place: u64,
+        (what, place): (&str, u64),
         read_text: impl Fn(Lengths, &[u8]) -> Result<T, NoText>,
     ) -> Result<T, Unread> {
         let (number, at) = (place >> 32, place & u64::from(u32::MAX));
@@ -399,7 +453,7 @@ impl Reader<'_> {
             |error: &io::Error| Failure::new("reading", &texts.files.describe(&Segment::name(number)), error);
         let failed = |error| Unread::Failed(failure(&error));
         let damaged =
-            |_| Unread::Damaged(failure(&io::Error::other(format!("the request at byte {at} is damaged"))));
+            |_| Unread::Damaged(failure(&io::Error::other(format!("the {what} at byte {at} is damaged"))));
         let at_hand = self.files.iter().position(|(other, _)| *other == number);
         let file = match at_hand {
             Some(at_hand) => &self.files[at_hand].1,
@@ -426,6 +480,9 @@ impl Reader<'_> {
 impl Library for Texts {
     fn put(&self, request: &Request) -> u64 {
         let mut present = self.present();
+        if let Some(place) = present.find_again(request) {
+            return place;
+        }
         present.skip_others();
         if present.replayed.is_some() {
             // A text that is not there cannot be: the engine would have answered otherwise, which is compared.
@@ -443,7 +500,7 @@ impl Library for Texts {
         match self.text(place) {
             Ok(text) => Arc::new(text.request),
             Err(unread) => {
-                self.fail(unread.failure().clone());
+                self.fail(unread);
                 Arc::new(Request::get(""))
             }
         }
@@ -469,28 +526,30 @@ impl Library for Texts {
         Some(present.begin + at as u64)
     }
 
-    fn copy(&self, place: u64, with_page: bool) -> u64 {
+    fn copy(&self, place: u64, with_page: bool) -> (u64, u32) {
         let mut present = self.present();
         if present.replayed.is_some() {
             let next = present.next_text();
-            return next.and_then(|text| present.pass(text)).unwrap_or_else(|| {
-                self.fail(lacking("a request"));
-                place
-            });
+            return next.and_then(|text| Some((present.pass(text)?, text.all() as u32))).unwrap_or_else(
+                || {
+                    self.fail(lacking("a request"));
+                    (place, 0)
+                },
+            );
         }
-        let Some(text) = self.whole(&mut present, place) else { return place };
+        let Some(text) = self.whole(&mut present, place) else { return (place, 0) };
         let at = present.bytes.len();
         text::append_short(&mut present.bytes, &text, with_page);
         let bytes = present.bytes.len() - at;
         present.count(bytes);
-        present.begin + at as u64
+        (present.begin + at as u64, bytes as u32)
     }
 
     fn page(&self, place: u64) -> Option<Arc<PageRecord>> {
         match self.text(place) {
             Ok(text) => text.page.map(Arc::new),
             Err(unread) => {
-                self.fail(unread.failure().clone());
+                self.fail(unread);
                 None
             }
         }
@@ -508,7 +567,7 @@ impl Library for Texts {
         present.ledger.shrink(segment_of(place), packed_page::encode(page).len() as u64);
     }
 
-    fn put_note(&self, key: &str, value: &[u8]) -> Option<u64> {
+    fn put_note(&self, key: &str, value: &[u8]) -> Option<(u64, u32)> {
         let mut present = self.present();
         if let Some(Replayed { extent, .. }) = present.replayed {
             if extent < Extent::Notes {
@@ -518,17 +577,17 @@ impl Library for Texts {
                 self.fail(lacking("a note"));
                 return None;
             };
-            return present.pass(text);
+            return Some((present.pass(text)?, text.all() as u32));
         }
         let at = present.bytes.len();
         text::append_note(&mut present.bytes, key, value);
         let bytes = present.bytes.len() - at;
         present.count(bytes);
-        Some(present.begin + at as u64)
+        Some((present.begin + at as u64, bytes as u32))
     }
 
     fn note(&self, place: u64) -> Option<Vec<u8>> {
-        self.note_at(place).map_err(|unread| self.fail(unread.failure().clone())).ok()
+        self.note_at(place).map_err(|unread| self.fail(unread)).ok()
     }
 
     /// What is not needed stays in the log until its segment is rewritten.
@@ -536,6 +595,12 @@ impl Library for Texts {
         let mut present = self.present();
         present.account();
         present.ledger.free(segment_of(place), 1);
+    }
+
+    fn free_note(&self, place: u64, bytes: u32) {
+        let mut present = self.present();
+        present.account();
+        present.ledger.take_away(segment_of(place), bytes.into());
     }
 
     fn free_all(&self, places: &mut dyn Iterator<Item = u64>) {
@@ -565,8 +630,8 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// A record that is replayed does not have what its command needs.
-fn lacking(what: &str) -> Failure {
-    Failure::new("replaying", "a record", &io::Error::other(format!("it lacks {what}")))
+fn lacking(what: &str) -> Unread {
+    Unread::Damaged(Failure::new("replaying", "a record", &io::Error::other(format!("it lacks {what}"))))
 }
 
 /// Where a text would be that begins at a byte of a segment.

@@ -77,6 +77,14 @@ pub(super) fn unsure(attempted: &str, failure: &Failure) -> StoreError {
 }
 
 /// Something that the answer needs cannot be read.
+/// Something could not be read that may be another time.
+pub(super) fn not_now(attempted: &str, failure: &Failure) -> StoreError {
+    let message = format!(
+        "disk store: cannot {attempted}: {failure}; nothing was changed: try again, and look after the disk"
+    );
+    StoreError::new(ErrorKind::Unavailable, message)
+}
+
 pub(super) fn unreadable(attempted: &str, failure: &Failure) -> StoreError {
     StoreError::new(
         ErrorKind::Corrupt,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use trapline_core::{Request, Timestamp};
 use trapline_frontier::{
-    CrawlChange, Frontier, Note, NoteWrite, Outcome, Query, Rows, Scan, Settlement, StoreError,
+    CrawlChange, ErrorKind, Frontier, Note, NoteWrite, Outcome, Query, Rows, Scan, Settlement, StoreError,
 };
 use trapline_stores::disk::files::{Files, Folder};
 use trapline_stores::disk::{Rewrite, repair, verify_on};
@@ -179,6 +179,47 @@ fn every_call_may_be_the_last() {
         store.abandon();
         clean(&files);
     }
+}
+
+/// Who finds no note writes another one, so nobody is told that there is none.
+#[test]
+fn a_note_that_cannot_be_read_now_is_not_said_to_be_none() {
+    let files = SimFiles::default();
+    let (_store, crawl) = open(&files);
+    write_all(&crawl, 3, 1);
+    let scan = Scan::new(Query::Notes { prefix: key(1) });
+    let scan = || pollster::block_on(crawl.scan(at(1), &scan));
+    files.set_read_fault(Some((1, true)));
+    let error = scan().expect_err("it cannot be read");
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    let expected = "disk store: cannot scan: reading simulated/0000000001.segment failed";
+    assert!(error.to_string().starts_with(expected) && error.to_string().contains("try again"), "{error}");
+    // Once is not for ever.
+    files.set_read_fault(Some((1, false)));
+    assert!(scan().is_ok());
+    files.set_read_fault(None);
+    assert_eq!(notes(&crawl, at(1)), all_of(3, 1));
+    write_all(&crawl, 1, 2);
+    clean(&files);
+}
+
+/// Notes are longer than requests and sooner gone: what is needed of a segment with both is not a share of all that it had.
+#[test]
+fn notes_that_are_over_are_not_counted_with_requests() {
+    let files = SimFiles::default();
+    let options = DiskOptions { segment_bytes: 1 << 20, ..SMALL };
+    let (_store, crawl) = open_with(&files, &options);
+    let pages = (0..1000).map(|page| Request::get(format!("http://{}.example/{page}", page % 10)));
+    pollster::block_on(crawl.admit(at(1), pages)).expect("they are admitted");
+    let needed = |now| {
+        let stats = pollster::block_on(crawl.stats(now)).expect("it counts");
+        stats.disk.expect("it is on disk").needed_bytes
+    };
+    let requests = needed(at(1));
+    write_all(&crawl, 50, 1);
+    assert!(needed(at(1)) > requests + 50 * robots(1, 1).len() as u64 * 9 / 10);
+    assert_eq!(needed(at(100)), requests);
+    clean(&files);
 }
 
 /// Where one cannot be read, that is told, and it is nobody else's trouble.

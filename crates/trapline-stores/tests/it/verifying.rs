@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use trapline_core::{IdentityKey, Request, Timestamp};
-use trapline_frontier::{Frontier, Lease, Outcome, Query, Rows, Scan, Settings, Settlement, Store, UrlState};
+use trapline_frontier::{
+    Admission, Frontier, Lease, Outcome, Query, Rows, Scan, Settings, Settlement, Store, UrlState,
+};
 use trapline_stores::disk::{Verified, checkpoint, checkpoints, repair, restore, verify};
 use trapline_stores::{DiskOptions, DiskStore};
 
@@ -182,6 +184,46 @@ fn repaired(from: &Path, whole: &[Rows], has_snapshot: bool) {
     let again = TestFolder::new();
     assert_eq!(repair(to.path(), again.path(), &mut |_| ()).expect("the test can do this").damages, []);
     assert_eq!(urls(&contents(again.path())), urls(&contents(to.path())));
+}
+
+/// Of a batch, other URLs may be new than were: a loss before it has taken one that was known. Each keeps its own request.
+#[test]
+fn a_repair_gives_no_url_the_request_of_another() {
+    let folder = TestFolder::new();
+    let (store, frontier) = open(folder.path());
+    let url = |name: &str| format!("http://{name}.example/page");
+    let admit = |names: &[&str]| {
+        let better = |name: &&str| {
+            let mut candidate = frontier.prepare(Request::get(url(name))).expect("a URL");
+            (candidate.improve, candidate.class) = (true, Some(1));
+            candidate
+        };
+        let batch: Vec<_> = names.iter().map(better).collect();
+        pollster::block_on(frontier.admit_candidates(at(1), &batch)).expect("they are admitted")
+    };
+    pollster::block_on(frontier.admit(at(0), [Request::get(url("lost"))])).expect("it is admitted");
+    // Known, so that its text comes behind those of the others.
+    assert_eq!(admit(&["lost", "one", "other"])[0], Admission::Rescored);
+    store.abandon();
+    let file = segment(folder.path(), 1);
+    let bytes = fs::read(&file).expect("the test can do this");
+    let lost = bytes.windows(url("lost").len()).position(|bytes| bytes == url("lost").as_bytes());
+    turn(&file, lost.expect("it is there"));
+    let to = TestFolder::new();
+    let to = to.path().join("repaired");
+    let repaired = repair(folder.path(), &to, &mut |_| ()).expect("it is repaired");
+    assert_eq!((repaired.urls, repaired.damages.len()), (3, 1), "{repaired:?}");
+    let (_store, frontier) = open(&to);
+    for name in ["lost", "one", "other"] {
+        let identity = frontier.prepare(Request::get(url(name))).expect("a URL").identity;
+        let scan = Scan::new(Query::UrlList(vec![identity]));
+        match pollster::block_on(frontier.scan(at(2), &scan)).expect("it is listed").rows {
+            Rows::Urls(urls) => {
+                assert_eq!(urls[0].request.as_ref().map(|request| &*request.url), Some(&*url(name)))
+            }
+            rows => panic!("{rows:?}"),
+        }
+    }
 }
 
 #[test]

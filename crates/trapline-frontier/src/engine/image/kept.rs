@@ -91,6 +91,9 @@ pub(super) struct NoteMessage {
     /// Where the library has the value, if it has.
     #[prost(uint64, optional, tag = "4")]
     pub(super) place: Option<u64>,
+    /// And how many bytes it takes there.
+    #[prost(uint32, tag = "5")]
+    pub(super) bytes: u32,
 }
 
 impl KeptMessage {
@@ -168,16 +171,16 @@ impl DeathMessage {
 impl NoteMessage {
     fn of((key, note): (String, StoredNote)) -> Self {
         let StoredNote { value, expires } = note;
-        let (value, place) = match value {
-            NoteValue::Here(value) => (value, None),
-            NoteValue::Elsewhere(place) => (Vec::new(), Some(place)),
+        let (value, place, bytes) = match value {
+            NoteValue::Here(value) => (value, None, 0),
+            NoteValue::Elsewhere { place, bytes } => (Vec::new(), Some(place), bytes),
         };
-        Self { key, value, expires: expires.map(Timestamp::as_millis), place }
+        Self { key, value, expires: expires.map(Timestamp::as_millis), place, bytes }
     }
 
     pub(super) fn read(self) -> (String, StoredNote) {
-        let Self { key, value, expires, place } = self;
-        let value = place.map_or(NoteValue::Here(value), NoteValue::Elsewhere);
+        let Self { key, value, expires, place, bytes } = self;
+        let value = place.map_or(NoteValue::Here(value), |place| NoteValue::Elsewhere { place, bytes });
         (key, StoredNote { value, expires: expires.map(Timestamp::from_millis) })
     }
 }

@@ -416,8 +416,8 @@ mod tests {
             None
         }
 
-        fn copy(&self, place: u64, _: bool) -> u64 {
-            place
+        fn copy(&self, place: u64, _: bool) -> (u64, u32) {
+            (place, 0)
         }
 
         fn page(&self, _: u64) -> Option<Arc<PageRecord>> {
@@ -426,13 +426,15 @@ mod tests {
 
         fn free_page(&self, _: u64, _: &PageRecord) {}
 
-        fn put_note(&self, _: &str, _: &[u8]) -> Option<u64> {
+        fn put_note(&self, _: &str, _: &[u8]) -> Option<(u64, u32)> {
             None
         }
 
         fn note(&self, _: u64) -> Option<Vec<u8>> {
             None
         }
+
+        fn free_note(&self, _: u64, _: u32) {}
 
         fn free(&self, _: u64) {}
     }

@@ -55,9 +55,6 @@ struct MoveMessage {
     entry_steps: Vec<i64>,
     #[prost(sint64, repeated, tag = "5")]
     place_steps: Vec<i64>,
-    /// Notes, which come behind the entries; their places are among those above.
-    #[prost(string, repeated, tag = "6")]
-    notes: Vec<String>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -206,15 +203,12 @@ pub(crate) fn pass(bytes: &mut Vec<u8>, crawl: &str, now: Timestamp) {
     put(bytes, Verb::Pass(PassMessage { crawl: crawl.to_owned(), now: now.as_millis() }));
 }
 
-/// Appends that what the log has of a crawl was moved: of entries, and behind them of notes.
+/// Appends that what the log has of a crawl was moved: of entries, and behind them of notes. The keys of these are in their texts,
+/// which come in the same order.
 pub(crate) fn relocate(bytes: &mut Vec<u8>, crawl: &str, moved: &[(Owner, u64)]) {
     let entry = |(owner, _): &(Owner, u64)| match owner {
         Owner::Entry(entry) => Some(u64::from(*entry)),
         Owner::Note(_) => None,
-    };
-    let note = |(owner, _): &(Owner, u64)| match owner {
-        Owner::Entry(_) => None,
-        Owner::Note(key) => Some(key.clone()),
     };
     let message = MoveMessage {
         crawl: crawl.to_owned(),
@@ -222,7 +216,6 @@ pub(crate) fn relocate(bytes: &mut Vec<u8>, crawl: &str, moved: &[(Owner, u64)])
         places: Vec::new(),
         entry_steps: steps(moved.iter().filter_map(entry)),
         place_steps: steps(moved.iter().map(|(_, place)| *place)),
-        notes: moved.iter().filter_map(note).collect(),
     };
     put(bytes, Verb::Move(message));
 }
@@ -252,7 +245,7 @@ fn put(bytes: &mut Vec<u8>, verb: Verb) {
 
 /// The command of a record's message and texts.
 pub(crate) fn read(message: &[u8], texts: &[u8]) -> Result<Command, Unreadable> {
-    let requests = read_texts(texts)?;
+    let (requests, note_keys) = read_texts(texts)?;
     Ok(match Body::decode(message)?.verb.ok_or(Unreadable::Lacks("a verb"))? {
         Verb::Admit(AdmitMessage { crawl, now, candidates }) => {
             let batch = candidates.unwrap_or_default().read(requests)?;
@@ -278,12 +271,12 @@ pub(crate) fn read(message: &[u8], texts: &[u8]) -> Result<Command, Unreadable> 
         }
         Verb::Steer(message) => read_steer(message)?,
         Verb::Pass(PassMessage { crawl, now }) => Command::Pass { crawl, now: read_time(now) },
-        Verb::Move(MoveMessage { crawl, mut entries, mut places, entry_steps, place_steps, notes }) => {
+        Verb::Move(MoveMessage { crawl, mut entries, mut places, entry_steps, place_steps }) => {
             for entry in walk(&entry_steps) {
                 entries.push(u32::try_from(entry).map_err(|_| Unreadable::Beyond("an entry"))?);
             }
             places.extend(walk(&place_steps));
-            let owners = entries.into_iter().map(Owner::Entry).chain(notes.into_iter().map(Owner::Note));
+            let owners = entries.into_iter().map(Owner::Entry).chain(note_keys.into_iter().map(Owner::Note));
             let owners: Vec<_> = owners.collect();
             if owners.len() != places.len() {
                 return Err(Unreadable::Lacks("some of its places"));
@@ -293,20 +286,23 @@ pub(crate) fn read(message: &[u8], texts: &[u8]) -> Result<Command, Unreadable> 
     })
 }
 
-fn read_texts(mut texts: &[u8]) -> Result<Vec<Request>, Unreadable> {
-    let mut requests = Vec::new();
+/// Requests that were put, and the keys of notes.
+fn read_texts(mut texts: &[u8]) -> Result<(Vec<Request>, Vec<String>), Unreadable> {
+    let (mut requests, mut note_keys) = (Vec::new(), Vec::new());
     while !texts.is_empty() {
         let no_request = |_| Unreadable::Lacks("a request");
         let lengths = text::lengths(texts).map_err(no_request)?;
-        // What a visit has left is nobody's request, and notes are in the message.
-        if lengths.page.is_none() && !lengths.is_note {
+        if lengths.is_note {
+            note_keys.push(lengths.note_key(texts).map_err(|_| Unreadable::Lacks("a note"))?);
+        } else if lengths.page.is_none() {
             requests.push(lengths.text(texts).map_err(no_request)?.request);
         } else {
+            // What a visit has left is nobody's request.
             lengths.check(texts).map_err(no_request)?;
         }
         texts = &texts[lengths.all()..];
     }
-    Ok(requests)
+    Ok((requests, note_keys))
 }
 
 /// At most so many bytes the record of an admission has.
@@ -626,10 +622,18 @@ mod tests {
         }
         let notes = ["robots:a.example", ""].map(|key| (Owner::Note(key.to_owned()), 1 << 32 | 77));
         for moved in [&notes[..], &[&moved[..], &notes[..]].concat()] {
-            let mut bytes = Vec::new();
+            let (mut bytes, mut texts) = (Vec::new(), Vec::new());
             relocate(&mut bytes, "c", moved);
+            for (owner, _) in moved {
+                match owner {
+                    // With its page, as nobody's request.
+                    Owner::Entry(_) => {}
+                    Owner::Note(key) => text::append_note(&mut texts, key, b"what it says"),
+                }
+            }
             let expected = Command::Move { crawl: "c".to_owned(), owners: moved.to_vec() };
-            assert_eq!(read(&bytes, &[]).ok(), Some(expected));
+            assert_eq!(read(&bytes, &texts).ok(), Some(expected));
+            assert!(read(&bytes, &[]).is_err(), "its texts are missing");
         }
         let lacking = MoveMessage { crawl: String::new(), entry_steps: vec![1], ..MoveMessage::default() };
         let beyond = MoveMessage { entry_steps: vec![-1], place_steps: vec![1], ..MoveMessage::default() };
