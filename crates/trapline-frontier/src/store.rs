@@ -116,7 +116,8 @@ impl StoreError {
         Self::new(
             ErrorKind::NotFound,
             format!(
-                "{store} store: cannot {attempted}: there is no crawl `{crawl}`; create it first (Frontier::builder does)"
+                "{store} store: cannot {attempted}: there is no crawl `{}`; create it first (Frontier::builder does)",
+                crawl.escape_debug()
             ),
         )
     }

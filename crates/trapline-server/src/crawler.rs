@@ -21,10 +21,19 @@ pub trait CrawlerProgram: Send + Sync + 'static {
     fn seed(&self, text: &str) -> Result<Prospect, String>;
 
     /// Sets options for some hosts, on top of the configuration. Answers for people.
-    async fn set_policy(&self, hosts: &str, options: &[(String, String)]) -> Result<String, String>;
+    async fn set_policy(&self, hosts: &str, options: &[(String, String)]) -> Result<String, NoPolicy>;
 
     /// Of how many names it is remembered where they lead.
     fn names_remembered(&self) -> u64;
+}
+
+/// Why a policy was not set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NoPolicy {
+    /// What was sent is wrong, in words that name nothing else.
+    Wrong(String),
+    /// Something else went wrong. What it says is for the log alone.
+    Failed(String),
 }
 
 /// A crawl that runs.

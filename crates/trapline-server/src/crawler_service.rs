@@ -2,6 +2,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::stream::Stream;
 use tonic::{Request, Response, Status};
@@ -13,11 +14,17 @@ use trapline_frontier::{
 
 use crate::Clock;
 use crate::crawl_results::{self, ResultFilter};
-use crate::crawler::{Crawler, RunningCrawl};
+use crate::crawler::{Crawler, NoPolicy, RunningCrawl};
 use crate::proto::v1;
 use crate::wire::error;
 use v1::crawler_server::Crawler as CrawlerCalls;
 use v1::{CrawlerState, Recrawl, SubmissionAnswer};
+
+/// Nobody means longer ones.
+const DELAY_MS_MAX: u64 = 30 * 24 * 3600 * 1000;
+
+/// How long a call waits for a crawl whose store is away.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// So many URLs or hosts at most in one call.
 const BATCH_MAX: usize = 10_000;
@@ -105,6 +112,21 @@ fn within(what: &str, number: usize) -> Result<(), Status> {
     )))
 }
 
+/// What the crawl answers, unless its store is away. A pause may take long: it is answered once nothing is in flight.
+async fn in_time<T>(crawl: &RunningCrawl, answer: impl Future<Output = T>) -> Result<T, Status> {
+    tokio::pin!(answer);
+    loop {
+        if let Ok(answer) = tokio::time::timeout(PATIENCE, &mut answer).await {
+            return Ok(answer);
+        }
+        if crawl.handle.look(|tally| tally.trouble.is_some()) {
+            return Err(Status::unavailable(
+                "the crawl waits for its store, which is away; it may still come to it: see GetStatus, and call again, which does no harm",
+            ));
+        }
+    }
+}
+
 fn submission(answer: Result<Admission, SkippedLine>) -> v1::Submission {
     let (answer, reason) = match answer {
         Ok(Admission::Added | Admission::Restated) => (SubmissionAnswer::SubmissionAdded, String::new()),
@@ -119,20 +141,36 @@ fn submission(answer: Result<Admission, SkippedLine>) -> v1::Submission {
 }
 
 /// The options of `[[host]]` that a request sets, as a configuration would write them.
-fn options(request: &v1::UpsertDomainPolicyRequest) -> Vec<(String, String)> {
+fn options(request: &v1::UpsertDomainPolicyRequest) -> Result<Vec<(String, String)>, Status> {
+    if request.delay_ms.is_some_and(|delay| delay > DELAY_MS_MAX) {
+        return Err(Status::invalid_argument(format!(
+            "delay_ms: it is at most {DELAY_MS_MAX}, which is 30 days; to leave hosts alone, pause the crawl or give them a `budget` of 0"
+        )));
+    }
+    if request.revisit_ms == Some(0) {
+        return Err(Status::invalid_argument(
+            "revisit_ms: 0 would fetch each page again and again; leave it out for pages that are fetched once",
+        ));
+    }
     let number = |name: &str, value: Option<u64>| value.map(|value| (name.to_owned(), value.to_string()));
     let millis = |name: &str, value: Option<u64>| value.map(|value| (name.to_owned(), format!("{value}ms")));
-    [
+    let named = [
         millis("delay", request.delay_ms),
         number("per_host", request.concurrency.map(u64::from)),
         number("budget", request.budget),
         number("max_depth", request.max_depth.map(u64::from)),
         millis("revisit", request.revisit_ms),
-    ]
-    .into_iter()
-    .flatten()
-    .chain(request.options.iter().map(|(name, value)| (name.clone(), value.clone())))
-    .collect()
+    ];
+    let mut options: Vec<_> = named.into_iter().flatten().collect();
+    for (name, value) in &request.options {
+        if options.iter().any(|(other, _)| other == name) {
+            return Err(Status::invalid_argument(format!(
+                "`{name}` is there twice: by itself and among `options`"
+            )));
+        }
+        options.push((name.clone(), value.clone()));
+    }
+    Ok(options)
 }
 
 async fn state(frontier: &Frontier, now: Timestamp) -> Result<(CrawlerState, String), Status> {
@@ -175,7 +213,11 @@ impl CrawlerCalls for CrawlerService {
                 })),
             }
         }
-        let admitted = if seeds.is_empty() { Some(Vec::new()) } else { crawl.handle.seed(seeds).await };
+        let admitted = if seeds.is_empty() {
+            Some(Vec::new())
+        } else {
+            in_time(crawl, crawl.handle.seed(seeds)).await?
+        };
         let over = || Status::failed_precondition("the crawl has ended meanwhile; GetStatus says why");
         let mut admitted = admitted.ok_or_else(over)?.into_iter();
         let submissions = submissions.into_iter().map(|told| match told {
@@ -255,8 +297,11 @@ impl CrawlerCalls for CrawlerService {
                 "state: a crawl is told CRAWLER_STATE_RUNNING or CRAWLER_STATE_PAUSED",
             ));
         }
-        let handle = &self.running()?.handle;
-        let told = if wanted == CrawlerState::Paused { handle.pause().await } else { handle.resume().await };
+        let crawl = self.running()?;
+        let told = match wanted {
+            CrawlerState::Paused => in_time(crawl, crawl.handle.pause()).await?,
+            _ => in_time(crawl, crawl.handle.resume()).await?,
+        };
         match told {
             Some(Ok(())) => Ok(Response::new(v1::SetCrawlerStateResponse { state: wanted.into() })),
             Some(Err(why)) => {
@@ -272,15 +317,20 @@ impl CrawlerCalls for CrawlerService {
         request: Request<v1::UpsertDomainPolicyRequest>,
     ) -> Result<Response<v1::UpsertDomainPolicyResponse>, Status> {
         let request = request.into_inner();
-        let options = options(&request);
+        let options = options(&request)?;
         if request.hosts.is_empty() || options.is_empty() {
             return Err(Status::invalid_argument(
                 "a policy is for `hosts`, such as domain:example.org, and sets something for them, such as `delay_ms`",
             ));
         }
         let crawl = self.running()?;
-        let answer = crawl.program.set_policy(&request.hosts, &options).await;
-        let answer = answer.map_err(Status::invalid_argument)?;
+        let answer = crawl.program.set_policy(&request.hosts, &options).await.map_err(|no| match no {
+            NoPolicy::Wrong(why) => Status::invalid_argument(why),
+            NoPolicy::Failed(why) => {
+                tracing::error!("a policy cannot be set: {why}");
+                Status::unavailable("the policy could not be set; the log of the service says why")
+            }
+        })?;
         Ok(Response::new(v1::UpsertDomainPolicyResponse { answer }))
     }
 

@@ -12,6 +12,7 @@ use trapline_core::{Preparer, Timestamp};
 use trapline_frontier::{Claimed, CrawlState, Lease, Outcome, Query, Rows, Scan, Settlement, Store, Want};
 
 use crate::Clock;
+use crate::crawl_name;
 use crate::proto::v1;
 use crate::wire::{candidate, claim, error, rows, scan, settle, stats, steer};
 use v1::frontier_server::Frontier;
@@ -67,8 +68,9 @@ impl FrontierService {
         let preparer = self.preparer(candidates.iter().any(candidate::is_bare), &crawl, now).await?;
         let mut batch = Vec::with_capacity(candidates.len());
         let mut well_formed = Vec::with_capacity(candidates.len());
-        for given in candidates {
-            let read = candidate::read(given, preparer.as_ref())?;
+        for (number, given) in candidates.into_iter().enumerate() {
+            let read = candidate::read(given, preparer.as_ref());
+            let read = read.map_err(|unreadable| unreadable.of("candidate", number))?;
             well_formed.push(read.is_some());
             batch.extend(read);
         }
@@ -84,8 +86,9 @@ impl FrontierService {
         let preparer = self.preparer(links().any(candidate::is_bare), &crawl, now).await?;
         let mut batch = Vec::with_capacity(settlements.len());
         let mut well_formed = Vec::with_capacity(settlements.len());
-        for given in settlements {
-            let (settlement, links) = settle::read(given, preparer.as_ref())?.parts();
+        for (number, given) in settlements.into_iter().enumerate() {
+            let read = settle::read(given, preparer.as_ref());
+            let (settlement, links) = read.map_err(|unreadable| unreadable.of("settlement", number))?.parts();
             batch.push(settlement);
             well_formed.push(links);
         }
@@ -256,6 +259,9 @@ impl Frontier for FrontierService {
                 "the request lacks what to steer: `queue`, `url`, `urls`, `dead` or `change`",
             )
         })?;
+        if steer::creates(&target) {
+            crawl_name::check(&crawl).map_err(Status::invalid_argument)?;
+        }
         let now = self.clock.of_call(now_ms);
         let preparer = self.preparer(steer::names_url(&target), &crawl, now).await?;
         let act = steer::read(target, preparer.as_ref())?;

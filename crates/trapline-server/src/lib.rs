@@ -9,6 +9,7 @@ mod census;
 mod clock;
 mod codec;
 mod crawl_metrics;
+mod crawl_name;
 mod crawl_results;
 mod crawler;
 mod crawler_service;
@@ -35,7 +36,7 @@ mod urlfrontier;
 mod wire;
 
 pub use clock::Clock;
-pub use crawler::{Crawler, CrawlerProgram, RunningCrawl};
+pub use crawler::{Crawler, CrawlerProgram, NoPolicy, RunningCrawl};
 pub use frontier_service::FrontierService;
 pub use grpc_store::{GrpcAddress, GrpcStore};
 pub use limits::Limits;

@@ -26,6 +26,9 @@ use crate::routes::routes;
 use crate::tls::{self, TlsFiles};
 use crate::tokens::Tokens;
 
+/// What is asked about when somebody asks how they are: all, and one by one.
+const SERVICES: [&str; 4] = ["", "trapline.v1.Frontier", "trapline.v1.Crawler", "urlfrontier.URLFrontier"];
+
 /// What can be chosen.
 #[derive(Clone)]
 pub struct Options {
@@ -93,7 +96,9 @@ impl Server {
         let metrics = Arc::new(Metrics::default());
         let (phase, watch) = PhaseWatch::new();
         let health = HealthReporter::new();
-        health.set_service_status("", ServingStatus::Serving).await;
+        for name in SERVICES {
+            health.set_service_status(name, ServingStatus::Serving).await;
+        }
         let metered: Arc<dyn Store> = Arc::new(MeteredStore::new(Arc::clone(&store), Arc::clone(&metrics)));
         let grpc = listen("--grpc-listen", options.grpc).await?;
         let http = listen("--http-listen", options.http).await?;
@@ -161,7 +166,9 @@ impl Server {
         let grpc = tokio::spawn(self.grpc.1.run(self.grpc.0));
         let http = tokio::spawn(self.http.1.run(self.http.0));
         shutdown.await;
-        self.health.set_service_status("", ServingStatus::NotServing).await;
+        for name in SERVICES {
+            self.health.set_service_status(name, ServingStatus::NotServing).await;
+        }
         self.phase.send_replace(Phase::Draining);
         let both = async { tokio::join!(grpc, http) };
         tokio::pin!(both);

@@ -41,6 +41,8 @@ impl Tokens {
     /// `origin` is what complaints call the text.
     pub fn parse(origin: &str, text: &str) -> Result<Self, String> {
         let mut tokens = Vec::new();
+        // Some editors begin files with a mark.
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         for (number, line) in text.lines().enumerate() {
             let line = line.trim();
             if line.is_empty() || line.starts_with('#') {
@@ -62,7 +64,11 @@ impl Tokens {
                     "a token has {LENGTH_MIN} to {LENGTH_MAX} characters; `openssl rand -hex 32` makes a good one"
                 )));
             }
-            tokens.push((access, padded(token.as_bytes())));
+            let token = padded(token.as_bytes());
+            if tokens.iter().any(|(other, same)| *same == token && *other != access) {
+                return Err(wrong("this token stands there as `full` and as `read`; which is it?"));
+            }
+            tokens.push((access, token));
         }
         if tokens.is_empty() {
             return Err(format!(
@@ -140,7 +146,9 @@ fn padded(token: &[u8]) -> [u8; LENGTH_MAX] {
 fn warning(path: &Path) -> Option<String> {
     use std::os::unix::fs::PermissionsExt;
     let mode = std::fs::metadata(path).ok()?.permissions().mode();
-    (mode & 0o077 != 0).then(|| {
+    // systemd lets the service alone read its credentials, by lists that look like rights of the group.
+    let is_kept = std::env::var_os("CREDENTIALS_DIRECTORY").is_some_and(|folder| path.starts_with(folder));
+    (mode & 0o077 != 0 && !is_kept).then(|| {
         format!(
             "others than its owner may read the tokens in {0}: chmod 600 {0} keeps them out",
             path.display()

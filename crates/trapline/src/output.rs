@@ -21,6 +21,9 @@ pub(crate) enum Format {
     Csv,
 }
 
+/// No column is made wider for what is in it; longer cells stand out.
+const WIDTH_MAX: usize = 200;
+
 /// Standard output.
 pub(crate) struct Output {
     format: Format,
@@ -65,7 +68,7 @@ impl Output {
         cells.extend(rows.iter().map(|row| columns.iter().map(|name| cell_of(row, name)).collect()));
         for line in &cells {
             for (width, cell) in self.widths.iter_mut().zip(line) {
-                *width = (*width).max(cell.chars().count());
+                *width = (*width).max(cell.chars().count().min(WIDTH_MAX));
             }
         }
         for line in &cells {
@@ -186,8 +189,14 @@ fn csv(value: &Value) -> String {
 
 /// Text from the web must not steer the terminal.
 pub(crate) fn plain(text: &str) -> String {
-    let harmless = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
+    let harmless = |c: char| if steers(c) { c.escape_default().to_string() } else { c.to_string() };
     text.chars().map(harmless).collect()
+}
+
+/// Whether a character does something to those around it: moves, turns, breaks or hides them.
+fn steers(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
 #[cfg(test)]
@@ -207,6 +216,8 @@ mod tests {
         check(json!([]), "-");
         check(json!({}), "-");
         check(json!("a\u{1b}[2Jb\n"), "a\\u{1b}[2Jb\\n");
+        check(json!("a\u{202e}b\u{2028}"), "a\\u{202e}b\\u{2028}");
+        check(json!("עברית ä 👩"), "עברית ä 👩");
     }
 
     #[test]

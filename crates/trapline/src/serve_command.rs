@@ -94,7 +94,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "CIDR")]
     allow_plaintext: Vec<Network>,
     /// The longest message that is sent or received
-    #[arg(long, value_name = "BYTES", default_value = "4MiB", value_parser = size::parse)]
+    #[arg(long, value_name = "BYTES", default_value = "4MiB", value_parser = message_bytes)]
     max_message: u64,
     /// So many connections at a time, of each port; what comes beyond is closed
     #[arg(long, value_name = "COUNT", default_value_t = Limits::default().connections, value_parser = connections)]
@@ -102,6 +102,16 @@ pub(crate) struct ServeArgs {
     /// Print for programs: one JSON object
     #[arg(long)]
     json: bool,
+}
+
+/// Shorter ones would not let much in, and gRPC counts no longer ones.
+fn message_bytes(text: &str) -> Result<u64, String> {
+    let bytes = size::parse(text)?;
+    if (1 << 10..1 << 31).contains(&bytes) {
+        Ok(bytes)
+    } else {
+        Err("it has to be from 1KiB to less than 2GiB".to_owned())
+    }
 }
 
 /// Nobody could connect to a service with none, and what counts them has an end.

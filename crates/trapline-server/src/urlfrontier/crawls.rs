@@ -12,6 +12,7 @@ use trapline_frontier::{
 };
 
 use super::names::OWN_CRAWL;
+use crate::crawl_name;
 
 /// Between two batches of a queue, unless somebody says otherwise.
 const DELAY: Duration = Duration::from_secs(1);
@@ -117,6 +118,7 @@ impl Crawls {
         if let Some(crawl) = self.opened(name) {
             return Ok(crawl);
         }
+        crawl_name::check(name).map_err(|why| StoreError::new(ErrorKind::Invalid, why))?;
         if name == OWN_CRAWL {
             let message = format!("the crawl `{OWN_CRAWL}` is the service's own; choose another name");
             return Err(StoreError::new(ErrorKind::Invalid, message));

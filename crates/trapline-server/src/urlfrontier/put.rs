@@ -58,7 +58,12 @@ impl UrlFrontierService {
             match self.put_in(&crawl, puts, now).await {
                 Ok(put) => put.into_iter().for_each(|(place, status)| statuses[place] = status),
                 Err(error) => {
-                    tracing::error!("URLs of the crawl {crawl:?} were not taken: {error}");
+                    // What is the caller's own doing is told to him.
+                    if error.kind() == ErrorKind::Invalid {
+                        tracing::debug!("URLs of the crawl {crawl:?} were not taken: {error}");
+                    } else {
+                        tracing::error!("URLs of the crawl {crawl:?} were not taken: {error}");
+                    }
                     places.into_iter().for_each(|place| statuses[place] = Status::Fail);
                 }
             }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use trapline_core::{Candidate, Preparer, Statement, Terms, Timestamp};
 use trapline_frontier::{Admission, Refusal};
 
-use super::{Unreadable, byte, millis, read_identity, request, write_identity};
+use super::{Unreadable, byte, chosen, millis, read_identity, request, write_identity};
 use crate::proto::v1;
 use v1::candidate::Statement as StatementMessage;
 
@@ -72,7 +72,7 @@ pub(crate) fn read(
     candidate.improve = improve;
     candidate.dont_filter = is_again;
     candidate.statement = match statement {
-        Some(StatementMessage::Done(_)) => Some(Statement::Done),
+        Some(StatementMessage::Done(word)) => Some(chosen("done", word, Statement::Done)?),
         Some(StatementMessage::NextMs(at)) => Some(Statement::Next(Timestamp::from_millis(at))),
         None => None,
     };

@@ -72,7 +72,9 @@ pub(crate) fn store_error(attempted: &str, at: &str, status: &Status) -> StoreEr
     };
     let message = status.message();
     let why = if message.is_empty() { status.code().description() } else { message };
-    let hint = if NO_ANSWER.iter().any(|sign| why.contains(sign)) {
+    let hint = if status.code() == Code::Unauthenticated {
+        "; the variable TRAPLINE_TOKEN has the token to show"
+    } else if NO_ANSWER.iter().any(|sign| why.contains(sign)) {
         "; is the service there, is it the right one of grpc:// and grpcs:// (TLS), and does it want a certificate?"
     } else {
         ""

@@ -27,6 +27,16 @@ impl Unreadable {
         Self(format!("the request lacks {what}; give it, or use a service as new as the client"))
     }
 
+    /// A choice was made by a word that says no.
+    fn refused(name: &str) -> Self {
+        Self(format!("`{name}` is false, and was chosen all the same; leave it out, or say true"))
+    }
+
+    /// The same, about one of many.
+    pub(crate) fn of(self, what: &str, number: usize) -> Self {
+        Self(format!("{what} {number}, counted from 0: {self}; nothing was done"))
+    }
+
     fn beyond(name: &str, value: impl std::fmt::Display, bounds: &str) -> Self {
         Self(format!("`{name}` is {value}; it must be {bounds}"))
     }
@@ -35,6 +45,11 @@ impl Unreadable {
 /// Rounded up: no wait becomes shorter on its way.
 fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
+}
+
+/// What is chosen by a word that is true.
+fn chosen<T>(name: &str, word: bool, choice: T) -> Result<T, Unreadable> {
+    if word { Ok(choice) } else { Err(Unreadable::refused(name)) }
 }
 
 fn byte(name: &str, value: u32) -> Result<u8, Unreadable> {

@@ -3,7 +3,7 @@
 use trapline_core::Preparer;
 use trapline_frontier::{Pattern, Query, QueueState, Scan, UrlState};
 
-use super::{Unreadable, count, read_identity, steer, write_identity};
+use super::{Unreadable, chosen, count, read_identity, steer, write_identity};
 use crate::proto::v1;
 use v1::scan_request::Query as QueryMessage;
 
@@ -45,8 +45,8 @@ pub(crate) fn read(
 ) -> Result<Scan, Unreadable> {
     let v1::ScanRequest { crawl: _, query, cursor, limit, now_ms: _ } = request;
     let query = match query.ok_or_else(|| Unreadable::lacks("a `query`"))? {
-        QueryMessage::TheCrawl(_) => Query::Crawl,
-        QueryMessage::Crawls(_) => Query::Crawls,
+        QueryMessage::TheCrawl(word) => chosen("the_crawl", word, Query::Crawl)?,
+        QueryMessage::Crawls(word) => chosen("crawls", word, Query::Crawls)?,
         QueryMessage::Queues(v1::QueuesQuery { keys, state }) => Query::Queues {
             keys: keys.map(|keys| keys.keys),
             state: state.map(read_queue_state).transpose()?,
@@ -61,11 +61,11 @@ pub(crate) fn read(
             pattern: pattern.map(Pattern::new),
             state: state.map(read_url_state).transpose()?,
         },
-        QueryMessage::Leases(_) => Query::Leases,
-        QueryMessage::Dead(_) => Query::Dead,
+        QueryMessage::Leases(word) => chosen("leases", word, Query::Leases)?,
+        QueryMessage::Dead(word) => chosen("dead", word, Query::Dead)?,
         QueryMessage::Notes(prefix) => Query::Notes { prefix },
-        QueryMessage::Records(_) => Query::Records,
-        QueryMessage::Jobs(_) => Query::Jobs,
+        QueryMessage::Records(word) => chosen("records", word, Query::Records)?,
+        QueryMessage::Jobs(word) => chosen("jobs", word, Query::Jobs)?,
     };
     let limit = limit.map_or(1000, count);
     Ok(Scan { query, cursor, limit: limit.min(limit_max) })

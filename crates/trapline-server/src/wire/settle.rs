@@ -5,7 +5,7 @@ use std::time::Duration;
 use trapline_core::{Preparer, Timestamp};
 use trapline_frontier::{Admission, Answer, LeaseId, NoteWrite, Outcome, Refusal, Settled, Settlement};
 
-use super::{Unreadable, candidate, claim, millis, read_time, write_time};
+use super::{Unreadable, candidate, chosen, claim, millis, read_time, write_time};
 use crate::proto::v1;
 use v1::settlement::Outcome as OutcomeMessage;
 
@@ -43,7 +43,7 @@ pub(crate) fn read(settlement: v1::Settlement, preparer: Option<&Preparer>) -> R
             Outcome::Done { visit: claim::read_visit(visit.unwrap_or_default())?, next: read_time(next_ms) }
         }
         OutcomeMessage::RetryAtMs(at) => Outcome::Retry { at: Timestamp::from_millis(at) },
-        OutcomeMessage::Release(_) => Outcome::Release,
+        OutcomeMessage::Release(word) => chosen("release", word, Outcome::Release)?,
         OutcomeMessage::Dead(reason) => Outcome::Dead { reason },
         OutcomeMessage::Disregard(reason) => Outcome::Disregard { reason },
         OutcomeMessage::RenewMs(lease) => Outcome::Renew { lease: Duration::from_millis(lease) },

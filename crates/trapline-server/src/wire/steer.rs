@@ -6,7 +6,7 @@ use trapline_frontier::{
     UrlFilter, UrlsChange,
 };
 
-use super::{Unreadable, byte, candidate, read_identity, record, settings, settle, write_identity};
+use super::{Unreadable, byte, candidate, chosen, read_identity, record, settings, settle, write_identity};
 use crate::proto::v1;
 use v1::steer_request::Target;
 use v1::{crawl_change, dead_change, queue_change, url_change, urls_change};
@@ -98,6 +98,11 @@ pub(crate) fn names_url(target: &Target) -> bool {
     }
 }
 
+/// Whether it makes a crawl.
+pub(crate) fn creates(target: &Target) -> bool {
+    matches!(target, Target::Change(v1::CrawlChange { change: Some(crawl_change::Change::Create(_)) }))
+}
+
 /// Reads one. `preparer` is there if a URL is named by its text.
 pub(crate) fn read(target: Target, preparer: Option<&Preparer>) -> Result<Steer, Unreadable> {
     let no_change = || Unreadable::lacks("a `change`");
@@ -111,15 +116,15 @@ pub(crate) fn read(target: Target, preparer: Option<&Preparer>) -> Result<Steer,
                 url_change::Which::Identity(identity) => read_identity(&identity)?,
             };
             let change = match change.ok_or_else(no_change)? {
-                url_change::Change::Forget(_) => UrlChange::Forget,
+                url_change::Change::Forget(word) => chosen("forget", word, UrlChange::Forget)?,
                 url_change::Change::Class(class) => UrlChange::Class(byte("class", class)?),
             };
             Steer::Url(identity, change)
         }
         Target::Urls(v1::UrlsChange { key, pattern, change }) => {
             let change = match change.ok_or_else(no_change)? {
-                urls_change::Change::Forget(_) => UrlsChange::Forget,
-                urls_change::Change::Revisit(_) => UrlsChange::Revisit,
+                urls_change::Change::Forget(word) => chosen("forget", word, UrlsChange::Forget)?,
+                urls_change::Change::Revisit(word) => chosen("revisit", word, UrlsChange::Revisit)?,
                 urls_change::Change::ForgetPagesBeforeMs(before) => {
                     UrlsChange::ForgetPages(Timestamp::from_millis(before))
                 }
@@ -130,14 +135,14 @@ pub(crate) fn read(target: Target, preparer: Option<&Preparer>) -> Result<Steer,
             let which = match which
                 .ok_or_else(|| Unreadable::lacks("which dead letters: `all`, a `key`, a `url`"))?
             {
-                dead_change::Which::All(_) => DeadLetters::All,
+                dead_change::Which::All(word) => chosen("all", word, DeadLetters::All)?,
                 dead_change::Which::Key(key) => DeadLetters::Queue(key),
                 dead_change::Which::Url(url) => DeadLetters::Url(identify(url, preparer)?),
                 dead_change::Which::Identity(identity) => DeadLetters::Url(read_identity(&identity)?),
             };
             let change = match change.ok_or_else(no_change)? {
-                dead_change::Change::Replay(_) => DeadChange::Replay,
-                dead_change::Change::Purge(_) => DeadChange::Purge,
+                dead_change::Change::Replay(word) => chosen("replay", word, DeadChange::Replay)?,
+                dead_change::Change::Purge(word) => chosen("purge", word, DeadChange::Purge)?,
             };
             Steer::Dead(which, change)
         }
@@ -159,14 +164,14 @@ pub(super) fn identify(
 fn read_queue(change: queue_change::Change) -> Result<QueueChange, Unreadable> {
     Ok(match change {
         queue_change::Change::Terms(terms) => QueueChange::Terms(candidate::read_terms(terms)?),
-        queue_change::Change::DefaultTerms(_) => QueueChange::DefaultTerms,
+        queue_change::Change::DefaultTerms(word) => chosen("default_terms", word, QueueChange::DefaultTerms)?,
         queue_change::Change::BlockUntilMs(until) => QueueChange::Block(Timestamp::from_millis(until)),
-        queue_change::Change::Unblock(_) => QueueChange::Unblock,
-        queue_change::Change::Retire(_) => QueueChange::Retire,
-        queue_change::Change::Reinstate(_) => QueueChange::Reinstate,
-        queue_change::Change::PurgeAll(_) => QueueChange::Purge(None),
+        queue_change::Change::Unblock(word) => chosen("unblock", word, QueueChange::Unblock)?,
+        queue_change::Change::Retire(word) => chosen("retire", word, QueueChange::Retire)?,
+        queue_change::Change::Reinstate(word) => chosen("reinstate", word, QueueChange::Reinstate)?,
+        queue_change::Change::PurgeAll(word) => chosen("purge_all", word, QueueChange::Purge(None))?,
         queue_change::Change::Purge(pattern) => QueueChange::Purge(Some(Pattern::new(pattern))),
-        queue_change::Change::Delete(_) => QueueChange::Delete,
+        queue_change::Change::Delete(word) => chosen("delete", word, QueueChange::Delete)?,
     })
 }
 
@@ -184,10 +189,10 @@ fn read_crawl(change: crawl_change::Change) -> Result<CrawlChange, Unreadable> {
         Change::Set(given) => CrawlChange::Set(
             given.settings.into_iter().map(|setting| (setting.name, setting.value)).collect(),
         ),
-        Change::Pause(_) => CrawlChange::Pause,
-        Change::Resume(_) => CrawlChange::Resume,
+        Change::Pause(word) => chosen("pause", word, CrawlChange::Pause)?,
+        Change::Resume(word) => chosen("resume", word, CrawlChange::Resume)?,
         Change::Finish(reason) => CrawlChange::Finish(reason),
-        Change::Delete(_) => CrawlChange::Delete,
+        Change::Delete(word) => chosen("delete", word, CrawlChange::Delete)?,
         Change::Note(note) => CrawlChange::Note(settle::read_note(note)),
         Change::Restore(records) => {
             CrawlChange::Restore(records.rows.into_iter().map(record::read).collect::<Result<_, _>>()?)

@@ -265,9 +265,63 @@ fn words_that_make_no_sense_are_told_so() {
             ..Default::default()
         };
         told(client.scan(request).await.unwrap_err(), Code::InvalidArgument, "`state` is 99");
+        // Which of many it is.
+        let wrong = v1::Candidate { class: Some(256), ..bare("https://a.example/2") };
+        let candidates = vec![bare("https://a.example/"), wrong];
+        let status = client.admit(v1::AdmitRequest { candidates, ..admit(&[]) }).await.unwrap_err();
+        told(status, Code::InvalidArgument, "candidate 1, counted from 0: `class` is 256");
         // And none of it changed anything.
         let stats = v1::StatsRequest { crawl: "c".to_owned(), now_ms: None };
         assert_eq!(client.stats(stats).await.unwrap().into_inner().urls.unwrap(), v1::UrlCounts::default());
+    });
+}
+
+/// Whoever writes out defaults, or means "not", does not delete a crawl.
+#[test]
+fn a_choice_that_says_no_is_refused() {
+    use v1::steer_request::Target;
+    with_crawl(&[], |mut client| async move {
+        client.admit(admit(&["https://a.example/"])).await.expect("it is admitted");
+        let queue =
+            |change| Target::Queue(v1::QueueChange { key: "a.example".to_owned(), change: Some(change) });
+        let crawl = |change| Target::Change(v1::CrawlChange { change: Some(change) });
+        let urls = |change| Target::Urls(v1::UrlsChange { change: Some(change), ..Default::default() });
+        for (target, name) in [
+            (crawl(v1::crawl_change::Change::Delete(false)), "delete"),
+            (crawl(v1::crawl_change::Change::Pause(false)), "pause"),
+            (queue(v1::queue_change::Change::Delete(false)), "delete"),
+            (queue(v1::queue_change::Change::PurgeAll(false)), "purge_all"),
+            (queue(v1::queue_change::Change::Retire(false)), "retire"),
+            (urls(v1::urls_change::Change::Forget(false)), "forget"),
+        ] {
+            let status = steer(&mut client, target).await.expect_err(name);
+            assert_eq!(status.code(), Code::InvalidArgument, "{status:?}");
+            assert!(status.message().starts_with(&format!("`{name}` is false")), "{status:?}");
+        }
+        let lease = client.claim(claim(1)).await.expect("nothing was changed").into_inner().leases[0].id;
+        let outcome = Some(v1::settlement::Outcome::Release(false));
+        let settlements = vec![v1::Settlement { lease, outcome, ..Default::default() }];
+        let request = v1::SettleRequest { crawl: "c".to_owned(), settlements, now_ms: None };
+        let status = client.settle(request).await.expect_err("nothing was released");
+        assert!(status.message().contains("settlement 0, counted from 0: `release` is false"), "{status:?}");
+    });
+}
+
+#[test]
+fn names_of_crawls_have_an_end() {
+    with_crawl(&[], |mut client| async move {
+        let mut create = async |crawl: &str| {
+            let change = Some(v1::crawl_change::Change::Create(v1::NewCrawl::default()));
+            let target = Some(v1::steer_request::Target::Change(v1::CrawlChange { change }));
+            client.steer(v1::SteerRequest { crawl: crawl.to_owned(), target, now_ms: None }).await
+        };
+        for (name, words) in [(String::new(), "a crawl needs a name"), ("x".repeat(256), "at most 255 bytes")]
+        {
+            let status = create(&name).await.expect_err(words);
+            assert_eq!(status.code(), Code::InvalidArgument, "{status:?}");
+            assert!(status.message().contains(words), "{status:?}");
+        }
+        create(&"x".repeat(255)).await.expect("it is short enough");
     });
 }
 

@@ -247,7 +247,7 @@ fn a_note_that_cannot_be_read_is_named_and_left_out() {
     let damages = verify_on(&files, &mut |_| {}).expect("it can be verified").damages;
     assert_eq!(damages.len(), 1, "{damages:?}");
     let to = TestFolder::new();
-    let repaired = repair(folder.path(), &to.path().join("new"), &mut |_| {}).expect("it is repaired");
+    let repaired = repair(folder.path(), to.path().join("new"), &mut |_| {}).expect("it is repaired");
     assert_eq!(repaired.lost_notes.len(), 1, "{repaired:?}");
     assert!(repaired.lost_notes[0].starts_with("note `robots:1.example` in crawl"), "{repaired:?}");
     let store = Arc::new(DiskStore::open(to.path().join("new"), &options).expect("it opens"));

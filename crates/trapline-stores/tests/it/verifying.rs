@@ -219,7 +219,7 @@ fn a_repair_gives_no_url_the_request_of_another() {
         let scan = Scan::new(Query::UrlList(vec![identity]));
         match pollster::block_on(frontier.scan(at(2), &scan)).expect("it is listed").rows {
             Rows::Urls(urls) => {
-                assert_eq!(urls[0].request.as_ref().map(|request| &*request.url), Some(&*url(name)))
+                assert_eq!(urls[0].request.as_ref().map(|request| &*request.url), Some(&*url(name)));
             }
             rows => panic!("{rows:?}"),
         }

@@ -4,7 +4,7 @@ use std::sync::{Arc, PoisonError};
 
 use async_trait::async_trait;
 use trapline_crawl::candidate::Prospect;
-use trapline_server::{Crawler, CrawlerProgram};
+use trapline_server::{Crawler, CrawlerProgram, NoPolicy};
 
 use super::folder::Folder;
 use super::reloading::{LoadConfig, Reloading};
@@ -86,12 +86,12 @@ impl CrawlerProgram for Served {
         seeds::read(text.trim())
     }
 
-    async fn set_policy(&self, hosts: &str, options: &[(String, String)]) -> Result<String, String> {
+    async fn set_policy(&self, hosts: &str, options: &[(String, String)]) -> Result<String, NoPolicy> {
         let options: Vec<_> = options.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        let steered = Steered::of(&options, Some(hosts))?;
         // What is wrong by itself is told in words that name nothing but what was sent.
-        steered.check()?;
-        self.0.steer(steered).await
+        let steered = Steered::of(&options, Some(hosts)).map_err(NoPolicy::Wrong)?;
+        steered.check().map_err(NoPolicy::Wrong)?;
+        self.0.steer(steered).await.map_err(NoPolicy::Failed)
     }
 
     fn names_remembered(&self) -> u64 {

@@ -57,35 +57,31 @@ fn judge(began: &Reading, now: &Reading) -> Finding {
     Finding::ok("clock", format!("it says {says}, and runs evenly"))
 }
 
-/// How far a database's clock is from ours; nothing if the store is no database.
-#[cfg(feature = "postgres")]
+/// Whether a server that keeps the store answers, and how far its clock is from ours; nothing if no server does.
 fn of_server(url: &str) -> Option<Finding> {
-    use trapline_frontier::Store;
-
-    crate::store_url::database(url).ok()?;
     let shown = crate::store_url::shown(url);
+    let is_service = shown.starts_with("grpc");
+    if !is_service && !shown.starts_with("postgres") {
+        return None;
+    }
     let began = Reading::take();
-    let asked = trapline_stores::PostgresStore::open(url)
-        .and_then(|store| pollster::block_on(store.now()))
-        .map_err(|error| error.to_string());
-    let server = match asked {
-        Ok(Some(server)) => server,
-        Ok(None) => return None,
+    let asked = crate::store_url::open(url)
+        .and_then(|opened| pollster::block_on(opened.store.now()).map_err(|error| error.to_string()));
+    match asked {
+        Ok(server) => Some(judge_server(&shown, server?.as_millis(), &began, &Reading::take())),
         Err(error) => {
-            let advice = format!("`trapline store check {shown}` tells more");
-            return Some(Finding::fail("clock", format!("cannot ask the server: {error}"), advice));
+            let advice = if is_service {
+                "see that `trapline serve` runs there, and that TRAPLINE_TOKEN has a token if it wants one"
+                    .to_owned()
+            } else {
+                format!("`trapline store check {shown}` tells more")
+            };
+            Some(Finding::fail("store", format!("cannot ask the server: {error}"), advice))
         }
-    };
-    Some(judge_server(&shown, server.as_millis(), &began, &Reading::take()))
-}
-
-#[cfg(not(feature = "postgres"))]
-fn of_server(_: &str) -> Option<Finding> {
-    None
+    }
 }
 
 /// The server's clock was read at some moment between two of ours.
-#[cfg(feature = "postgres")]
 fn judge_server(shown: &str, server_ms: u64, before: &Reading, after: &Reading) -> Finding {
     let (before, after) = (before.wall_ms(), after.wall_ms());
     let offset = if server_ms < before { before - server_ms } else { server_ms.saturating_sub(after) };
@@ -130,7 +126,6 @@ mod tests {
         check(&at(then, 0), &at(then - 60, 1000), State::Warn, "it jumped by 61.0 s");
     }
 
-    #[cfg(feature = "postgres")]
     #[test]
     fn a_server_whose_clock_differs_is_told() {
         let now = Reading::take();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use trapline_frontier::{ErrorKind, Frontier, Store};
 
 use super::moment;
-use crate::store_url;
+use crate::{output, store_url};
 
 /// A crawl on a store, as the arguments name it.
 #[derive(Clone, Copy)]
@@ -70,7 +70,7 @@ impl<'a> Address<'a> {
         let crawls = pollster::block_on(trapline_frontier::crawls(store, moment::now()));
         let crawls = crawls.map_err(|error| error.to_string())?;
         let mut names: Vec<_> =
-            crawls.iter().take(NAMED_MAX).map(|crawl| format!("`{}`", crawl.name)).collect();
+            crawls.iter().take(NAMED_MAX).map(|crawl| format!("`{}`", output::plain(&crawl.name))).collect();
         if crawls.len() > NAMED_MAX {
             names.push(format!("{} more", crawls.len() - NAMED_MAX));
         }
@@ -80,7 +80,8 @@ impl<'a> Address<'a> {
             _ => format!("there are {}", names.join(", ")),
         };
         let url = store_url::shown(url);
-        Ok(format!("there is no crawl `{}` in {url}; {there}\n  {}", self.crawl, self.how_to_make(&url)))
+        let crawl = output::plain(self.crawl);
+        Ok(format!("there is no crawl `{crawl}` in {url}; {there}\n  {}", self.how_to_make(&url)))
     }
 
     fn how_to_make(self, url: &str) -> String {

@@ -32,7 +32,10 @@ struct CrawlingService {
 
 /// A service that crawls into a folder, on ports that were free.
 async fn serve(folder: &Folder, more: &[&str]) -> CrawlingService {
-    let service = Service::start_crawling(folder, more);
+    reach(Service::start_crawling(folder, more)).await
+}
+
+async fn reach(service: Service) -> CrawlingService {
     let endpoint = Endpoint::from_shared(format!("http://{}", service.grpc)).unwrap();
     let client = CrawlerClient::new(endpoint.connect().await.unwrap());
     let mut service = CrawlingService { service, client };
@@ -232,6 +235,18 @@ async fn pages_are_fetched_again_on_demand_and_hosts_get_policies() {
         assert_eq!(refused.code(), Code::InvalidArgument);
         assert!(refused.message().contains(word), "{refused} has no {word}");
     }
+    for (wrong, word) in [
+        (UpsertDomainPolicyRequest { delay_ms: Some(u64::MAX), ..policy("127.0.0.1", &[], None) }, "30 days"),
+        (UpsertDomainPolicyRequest { revisit_ms: Some(0), ..policy("127.0.0.1", &[], None) }, "revisit_ms"),
+        (
+            UpsertDomainPolicyRequest { delay_ms: Some(1), ..policy("127.0.0.1", &[("delay", "2s")], None) },
+            "twice",
+        ),
+    ] {
+        let refused = service.client.upsert_domain_policy(wrong).await.unwrap_err();
+        assert_eq!(refused.code(), Code::InvalidArgument);
+        assert!(refused.message().contains(word), "{refused} has no {word}");
+    }
     let exclude = [("exclude", "[\"/never\"]")];
     service.client.upsert_domain_policy(policy("127.0.0.1", &exclude, Some(3))).await.unwrap();
     let told = service.submit(&[&url(address, "/never"), &url(address, "/other")], None).await;
@@ -245,6 +260,39 @@ async fn pages_are_fetched_again_on_demand_and_hosts_get_policies() {
     let told = service.submit(&[&url(address, "/never/2")], None).await;
     assert_eq!(told[0].0, SubmissionAnswer::SubmissionRefused, "{told:?}");
     assert_eq!(service.end(), Some(0));
+}
+
+/// Nobody is kept waiting for a store that is away, or told where it is.
+#[tokio::test(flavor = "multi_thread")]
+async fn callers_hear_that_the_store_is_away_and_not_where_it_is() {
+    let folder = Folder::new("serve-store-away");
+    let mut behind = Service::start(&format!("disk:{}/store", folder.path.display()), &[]);
+    let crawling = Service::start_crawling_on(&format!("grpc://{}", behind.grpc), &folder, &[]);
+    let address = behind.grpc.clone();
+    let mut service = reach(crawling).await;
+    behind.kill();
+    let policy = UpsertDomainPolicyRequest {
+        hosts: "a.example".to_owned(),
+        delay_ms: Some(1000),
+        ..Default::default()
+    };
+    let urls = vec!["https://a.example/".to_owned()];
+    let (mut submitting, mut pausing) = (service.client.clone(), service.client.clone());
+    let told = tokio::time::timeout(LONG, async {
+        let submit = SubmitUrlsRequest { urls, ..Default::default() };
+        let pause = SetCrawlerStateRequest { state: CrawlerState::Paused.into() };
+        let (submitted, paused) =
+            tokio::join!(submitting.submit_urls(submit), pausing.set_crawler_state(pause));
+        [
+            submitted.map(drop).unwrap_err(),
+            paused.map(drop).unwrap_err(),
+            service.client.upsert_domain_policy(policy).await.map(drop).unwrap_err(),
+        ]
+    });
+    for status in told.await.expect("all of them are answered") {
+        assert_eq!(status.code(), Code::Unavailable, "{status:?}");
+        assert!(!status.message().contains(&address) && !status.message().is_empty(), "{status:?}");
+    }
 }
 
 /// The frontier is served on, and who wants the crawl is told how it ended.

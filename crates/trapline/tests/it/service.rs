@@ -28,6 +28,12 @@ impl Service {
 
     /// Serves a crawl into a folder, which may fetch from this machine; on any ports.
     pub(crate) fn start_crawling(folder: &Folder, more: &[&str]) -> Self {
+        let store = format!("disk:{}/store", folder.path.display());
+        Self::start_crawling_on(&store, folder, more)
+    }
+
+    /// The same, from another store.
+    pub(crate) fn start_crawling_on(store: &str, folder: &Folder, more: &[&str]) -> Self {
         let out = folder.path.display().to_string();
         let mut arguments = vec!["--crawl", "--out", &out];
         for option in [
@@ -39,7 +45,7 @@ impl Service {
             arguments.extend(["--set", option]);
         }
         arguments.extend(more);
-        Self::start(&format!("disk:{out}/store"), &arguments)
+        Self::start(store, &arguments)
     }
 
     /// Serves a store at these addresses: gRPC's and HTTP's.
