@@ -8,6 +8,7 @@ mod postgres_url;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use trapline_core::Timestamp;
 use trapline_frontier::{MemoryStore, Store, nearest};
 use trapline_sim::{MemoryStores, Opened, Stores};
 use trapline_stores::{DiskReopen, DiskStore, SharedStore, without_password};
@@ -81,6 +82,16 @@ pub(crate) fn take_and_follow(url: &str) -> Result<Shared, String> {
         moment::follow(now);
     }
     Ok(shared)
+}
+
+/// What the clock of a server says that keeps the store; None if no server does. Tables may be missing.
+pub(crate) fn server_clock(url: &str) -> Result<Option<Timestamp>, String> {
+    let store = match parse(url)? {
+        StoreUrl::Memory | StoreUrl::Disk(_) => return Ok(None),
+        StoreUrl::Postgres(url) => postgres_url::open_unchecked(url)?,
+        StoreUrl::Grpc(service) => service.open()?,
+    };
+    pollster::block_on(store.now()).map_err(|error| error.to_string())
 }
 
 /// Opens the store that a URL names as its owner, and serves other processes.

@@ -36,7 +36,7 @@ pub(super) fn look(config: &FileConfig, began: &Reading) -> Vec<Finding> {
     let now = Reading::take();
     let mut findings = vec![judge(began, &now)];
     let store = config.crawl.store.as_ref().map(|store| &*store.0);
-    findings.extend(store.and_then(of_server));
+    findings.extend(store.into_iter().flat_map(of_server));
     findings
 }
 
@@ -57,26 +57,27 @@ fn judge(began: &Reading, now: &Reading) -> Finding {
     Finding::ok("clock", format!("it says {says}, and runs evenly"))
 }
 
-/// Whether a server that keeps the store answers, and how far its clock is from ours; nothing if no server does.
-fn of_server(url: &str) -> Option<Finding> {
+/// Whether a server that keeps the store answers, how far its clock is from ours, and whether it is ready for us; nothing if no server
+/// does.
+fn of_server(url: &str) -> Vec<Finding> {
     let shown = crate::store_url::shown(url);
-    let is_service = shown.starts_with("grpc");
-    if !is_service && !shown.starts_with("postgres") {
-        return None;
-    }
-    let began = Reading::take();
-    let asked = crate::store_url::open(url)
-        .and_then(|opened| pollster::block_on(opened.store.now()).map_err(|error| error.to_string()));
-    match asked {
-        Ok(server) => Some(judge_server(&shown, server?.as_millis(), &began, &Reading::take())),
-        Err(error) => {
-            let advice = if is_service {
-                "see that `trapline serve` runs there, and that TRAPLINE_TOKEN has a token if it wants one"
-                    .to_owned()
-            } else {
-                format!("`trapline store check {shown}` tells more")
-            };
-            Some(Finding::fail("store", format!("cannot ask the server: {error}"), advice))
+    let failed = |error| {
+        let advice = if shown.starts_with("grpc") {
+            "see that `trapline serve` runs there, and that TRAPLINE_TOKEN has a token if it wants one"
+                .to_owned()
+        } else {
+            format!("`trapline store check {shown}` tells more")
+        };
+        Finding::fail("store", format!("cannot be used: {error}"), advice)
+    };
+    let before = Reading::take();
+    match crate::store_url::server_clock(url) {
+        Ok(None) => Vec::new(),
+        Err(error) => vec![failed(error)],
+        Ok(Some(server)) => {
+            let mut findings = vec![judge_server(&shown, server.as_millis(), &before, &Reading::take())];
+            findings.extend(crate::store_url::open(url).err().map(failed));
+            findings
         }
     }
 }

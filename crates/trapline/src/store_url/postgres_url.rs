@@ -43,6 +43,20 @@ pub(super) fn open(_: &str) -> Result<Arc<dyn Store>, String> {
     Err(ABSENT.to_owned())
 }
 
+/// Opens the store, whether its tables are there or not.
+#[cfg(feature = "postgres")]
+pub(super) fn open_unchecked(url: &str) -> Result<Arc<dyn Store>, String> {
+    match trapline_stores::PostgresStore::open(url) {
+        Ok(store) => Ok(Arc::new(store)),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+#[cfg(not(feature = "postgres"))]
+pub(super) fn open_unchecked(_: &str) -> Result<Arc<dyn Store>, String> {
+    Err(ABSENT.to_owned())
+}
+
 #[cfg(not(feature = "postgres"))]
 pub(super) fn reopen(_: &str) -> Option<Box<dyn Reopen>> {
     None

@@ -246,15 +246,20 @@ fn the_doctor_compares_clocks_with_the_server() {
     let server = PostgresServer::shared();
     let url = server.url(&server.create_database().unwrap());
     let (out, error, _) = trapline(&["doctor", "--json", "--store", &url], "");
-    let clocks: Vec<Value> = out
+    let findings: Vec<Value> = out
         .lines()
         .map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{out}{error}")))
-        .filter(|finding: &Value| finding["what"] == "clock")
         .collect();
+    let of = |what: &str| findings.iter().filter(|finding| finding["what"] == what).collect::<Vec<_>>();
+    let clocks = of("clock");
     assert_eq!(clocks.len(), 2, "{out}");
     let detail = clocks[1]["detail"].as_str().unwrap();
     assert!(
         clocks[1]["state"] == "ok" && detail.ends_with(" agrees") && !detail.contains("for-tests-only"),
         "{out}"
     );
+    // Whoever begins a crawl there has to make tables first.
+    let stores = of("store");
+    assert!(stores.len() == 1 && stores[0]["state"] == "fail", "{out}");
+    assert!(stores[0]["detail"].as_str().unwrap().contains("run `trapline store migrate"), "{out}");
 }
