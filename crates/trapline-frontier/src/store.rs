@@ -98,12 +98,24 @@ pub enum ErrorKind {
 pub struct StoreError {
     kind: ErrorKind,
     message: String,
+    for_operators: bool,
 }
 
 impl StoreError {
     /// An error of a kind, with its sentence.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into() }
+        Self { kind, message: message.into(), for_operators: false }
+    }
+
+    /// The same, whose sentence is about what a store stands on (servers, folders, rights) and not about what was asked of it: for who
+    /// runs it, and for nobody who calls a service in front of it.
+    pub fn of_operators(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self { for_operators: true, ..Self::new(kind, message) }
+    }
+
+    /// Whether its sentence is for who runs the store alone.
+    pub fn is_for_operators(&self) -> bool {
+        self.for_operators
     }
 
     /// What to do about it.

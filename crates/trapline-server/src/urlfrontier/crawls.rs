@@ -2,6 +2,7 @@
 //! active. All of it is in notes, so that a restart forgets nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -11,11 +12,21 @@ use trapline_frontier::{
     QueueReport, QueueState, Rows, Scan, Settings, Steer, Store, StoreError, crawls,
 };
 
+use super::batches::Batches;
 use super::names::OWN_CRAWL;
 use crate::crawl_name;
 
 /// Between two batches of a queue, unless somebody says otherwise.
 const DELAY: Duration = Duration::from_secs(1);
+
+/// For so long a crawl is believed to be what it was: by another way it may be deleted, and made anew with another key.
+const CERTAIN_FOR: Duration = Duration::from_secs(1);
+
+/// There are no more crawls of this API in one store: an empty one takes some 70 KB of memory, and clients make one by naming it.
+const CRAWLS_MAX: usize = 10_000;
+
+/// Crawls of this API have queues, not sites: few partitions do, and take less memory.
+const PARTITIONS: u32 = 16;
 
 const ACTIVE: &str = "active";
 const DEFAULT_DELAY: &str = "delay";
@@ -32,11 +43,15 @@ pub(super) struct Crawl {
     delays: Mutex<BTreeMap<String, Duration>>,
     /// The queues that may have no URL; None before anybody has looked.
     pub(super) hollow: tokio::sync::Mutex<Option<BTreeSet<String>>>,
+    /// What was handed out last.
+    batches: Mutex<Batches>,
+    /// When it was last seen to be there, in milliseconds.
+    seen_at: AtomicU64,
 }
 
 /// All of them.
 pub(super) struct Crawls {
-    store: Arc<dyn Store>,
+    pub(super) store: Arc<dyn Store>,
     open: RwLock<BTreeMap<String, Arc<Crawl>>>,
     common: RwLock<Common>,
     /// Held by who opens or makes one, and at first by who looks which there are.
@@ -55,9 +70,24 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Crawl {
+    pub(super) fn batches(&self) -> MutexGuard<'_, Batches> {
+        lock(&self.batches)
+    }
+
+    /// The delay that a queue has of its own.
+    fn own_delay(&self, key: &str) -> Option<Duration> {
+        lock(&self.delays).get(key).copied()
+    }
+
+    /// Whether it was there a moment ago.
+    fn is_certain(&self, now: Timestamp) -> bool {
+        let seen_at = Timestamp::from_millis(self.seen_at.load(Ordering::Relaxed));
+        now < seen_at + CERTAIN_FOR
+    }
+
     /// How long a queue waits after each batch.
     pub(super) fn delay(&self, key: &str, common: Common) -> Duration {
-        lock(&self.delays).get(key).copied().unwrap_or(common.delay)
+        self.own_delay(key).unwrap_or(common.delay)
     }
 
     /// A queue may have no URL from now on.
@@ -100,28 +130,66 @@ impl Crawls {
 
     /// A crawl by its name, if it is there.
     pub(super) async fn find(&self, name: &str, now: Timestamp) -> Result<Option<Arc<Crawl>>, StoreError> {
-        if let Some(crawl) = self.opened(name) {
-            return Ok(Some(crawl));
-        }
         let mut known = self.opening.lock().await;
         self.load(&mut known, now).await?;
-        Ok(self.opened(name))
+        self.look(name, now).await
+    }
+
+    /// The same, if it was there a moment ago.
+    pub(super) async fn find_soon(
+        &self,
+        name: &str,
+        now: Timestamp,
+    ) -> Result<Option<Arc<Crawl>>, StoreError> {
+        match self.opened(name).filter(|crawl| crawl.is_certain(now)) {
+            Some(crawl) => Ok(Some(crawl)),
+            None => self.find(name, now).await,
+        }
+    }
+
+    /// Looks whether a crawl is there, and still the one that is known.
+    async fn look(&self, name: &str, now: Timestamp) -> Result<Option<Arc<Crawl>>, StoreError> {
+        let report = match self.report(name, now).await {
+            Err(error) if error.kind() == ErrorKind::NotFound => None,
+            report => Some(report?).filter(|report| name != OWN_CRAWL && is_ours(report)),
+        };
+        let Some(report) = report else {
+            self.drop_from_memory(name);
+            return Ok(None);
+        };
+        let crawl = match self.opened(name).filter(|crawl| crawl.secret == report.key) {
+            Some(crawl) => crawl,
+            None => {
+                let crawl = self.read(&report, now).await?;
+                let mut open = self.open.write().unwrap_or_else(PoisonError::into_inner);
+                open.insert(name.to_owned(), Arc::clone(&crawl));
+                crawl
+            }
+        };
+        crawl.seen_at.store(now.as_millis(), Ordering::Relaxed);
+        Ok(Some(crawl))
     }
 
     /// A crawl by its name. It is made if it is not there.
     pub(super) async fn find_or_make(&self, name: &str, now: Timestamp) -> Result<Arc<Crawl>, StoreError> {
-        if let Some(crawl) = self.opened(name) {
+        if let Some(crawl) = self.opened(name).filter(|crawl| crawl.is_certain(now)) {
             return Ok(crawl);
         }
         let mut known = self.opening.lock().await;
         self.load(&mut known, now).await?;
-        if let Some(crawl) = self.opened(name) {
+        if let Some(crawl) = self.look(name, now).await? {
             return Ok(crawl);
         }
         crawl_name::check(name).map_err(|why| StoreError::new(ErrorKind::Invalid, why))?;
         if name == OWN_CRAWL {
             let message = format!("the crawl `{OWN_CRAWL}` is the service's own; choose another name");
             return Err(StoreError::new(ErrorKind::Invalid, message));
+        }
+        if self.open.read().unwrap_or_else(PoisonError::into_inner).len() >= CRAWLS_MAX {
+            let message = format!(
+                "there are {CRAWLS_MAX} crawls, and no more are made by naming them; delete some that are done (DeleteCrawl)"
+            );
+            return Err(StoreError::new(ErrorKind::Full, message));
         }
         let settings = Settings {
             order: Order::Date,
@@ -136,17 +204,11 @@ impl Crawls {
             ..Settings::default()
         };
         self.make(name, settings, now).await?;
-        let report = self.report(name, now).await?;
-        if !is_ours(&report) {
-            return Err(not_ours(name));
-        }
-        let crawl = self.read(&report, now).await?;
-        self.open.write().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), Arc::clone(&crawl));
-        Ok(crawl)
+        self.look(name, now).await?.ok_or_else(|| not_ours(name))
     }
 
     async fn make(&self, name: &str, settings: Settings, now: Timestamp) -> Result<(), StoreError> {
-        let new = NewCrawl { key: IdentityKey::draw(), partitions: 256, settings };
+        let new = NewCrawl { key: IdentityKey::draw(), partitions: PARTITIONS, settings };
         self.store.steer(name, now, Steer::Crawl(CrawlChange::Create(new))).await.map(drop)
     }
 
@@ -195,6 +257,7 @@ impl Crawls {
         let named = |note: &Note, prefix: &str| note.key[prefix.len()..].to_owned();
         let limits = self.notes(&report.name, LIMIT, now).await?;
         let delays = self.notes(&report.name, QUEUE_DELAY, now).await?;
+        let batches = self.batches_out(&report.name, now).await?;
         Ok(Arc::new(Crawl {
             name: Arc::clone(&report.name),
             secret: report.key,
@@ -206,7 +269,24 @@ impl Crawls {
                     .collect(),
             ),
             hollow: tokio::sync::Mutex::default(),
+            batches: Mutex::new(batches),
+            seen_at: AtomicU64::new(now.as_millis()),
         }))
+    }
+
+    /// What a crawl had handed out before it was looked at.
+    async fn batches_out(&self, crawl: &str, now: Timestamp) -> Result<Batches, StoreError> {
+        let mut scan = Scan::new(Query::Leases);
+        let mut batches = Batches::default();
+        loop {
+            let page = self.store.scan(crawl, now, &scan).await?;
+            let Rows::Leases(leases) = page.rows else { return Err(wrong_rows()) };
+            leases.iter().for_each(|lease| batches.recall(lease));
+            if page.cursor.is_none() {
+                return Ok(batches);
+            }
+            scan.cursor = page.cursor;
+        }
     }
 
     async fn notes(&self, crawl: &str, prefix: &str, now: Timestamp) -> Result<Vec<Note>, StoreError> {
@@ -258,12 +338,24 @@ impl Crawls {
     /// For all crawls, those to come among them.
     pub(super) async fn set_default_delay(&self, delay: Duration, now: Timestamp) -> Result<(), StoreError> {
         let all = self.all(now).await?;
+        let is_longer = delay > self.common().delay;
         self.make(OWN_CRAWL, Settings::default(), now).await?;
         self.note(OWN_CRAWL, DEFAULT_DELAY.to_owned(), Some(delay.as_secs()), now).await?;
         self.common.write().unwrap_or_else(PoisonError::into_inner).delay = delay;
         for crawl in all {
             let set = CrawlChange::Set(vec![("delay".to_owned(), format!("{}s", delay.as_secs()))]);
-            self.store.steer(&crawl.name, now, Steer::Crawl(set)).await?;
+            let steered = async {
+                self.store.steer(&crawl.name, now, Steer::Crawl(set)).await?;
+                if is_longer {
+                    self.lengthen(&crawl, delay, |key| crawl.own_delay(key).is_none(), now).await?;
+                }
+                Ok::<_, StoreError>(())
+            };
+            match steered.await {
+                // Somebody has deleted it by another way.
+                Err(error) if error.kind() == ErrorKind::NotFound => self.drop_from_memory(&crawl.name),
+                steered => steered?,
+            }
         }
         Ok(())
     }
@@ -281,7 +373,7 @@ impl Crawls {
         let change = QueueChange::Terms(terms);
         self.store.steer(&crawl.name, now, Steer::Queue(key.to_owned(), change)).await?;
         lock(&crawl.delays).insert(key.to_owned(), delay);
-        Ok(())
+        self.lengthen(crawl, delay, |queue| queue == key, now).await
     }
 
     pub(super) async fn set_limit(

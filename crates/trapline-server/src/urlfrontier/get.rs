@@ -17,12 +17,39 @@ use pb::get_params::Item;
 const LEASE: Duration = Duration::from_secs(30);
 
 /// So many URLs at most go out with one call, however many are asked for.
-const URLS_MAX: usize = 100_000;
+const URLS_MAX: usize = 10_000;
+
+/// So many bytes at most; what is beyond them stays where it was.
+const BYTES_MAX: usize = 32 << 20;
 
 /// What is left to be handed out.
 struct Room {
     urls: usize,
+    bytes: usize,
     queues: Option<usize>,
+}
+
+impl Room {
+    /// How many of these leases have room, by their bytes: the first one in any case.
+    fn fitting(&mut self, leases: &[Lease]) -> usize {
+        let bytes = |lease: &Lease| {
+            let metadata = lease.request.metadata.iter();
+            let values =
+                metadata.map(|(name, values)| name.len() + values.iter().map(String::len).sum::<usize>());
+            lease.request.url.len() + lease.key.len() + values.sum::<usize>()
+        };
+        let mut fitting = 0;
+        for lease in leases {
+            let bytes = bytes(lease);
+            if bytes > self.bytes && (fitting > 0 || self.bytes < BYTES_MAX) {
+                self.bytes = 0;
+                break;
+            }
+            self.bytes = self.bytes.saturating_sub(bytes);
+            fitting += 1;
+        }
+        fitting
+    }
 }
 
 impl UrlFrontierService {
@@ -30,7 +57,7 @@ impl UrlFrontierService {
     pub(super) async fn get(&self, params: pb::GetParams) -> Result<Vec<pb::UrlInfo>, StoreError> {
         let now = self.clock.now();
         let crawls = match &params.item {
-            Some(Item::CrawlId(id)) => Vec::from_iter(self.crawls.find(names::crawl(id), now).await?),
+            Some(Item::CrawlId(id)) => Vec::from_iter(self.crawls.find_soon(names::crawl(id), now).await?),
             Some(Item::AnyCrawlId(_)) | None => {
                 let mut all = self.crawls.all(now).await?;
                 // They take turns to be the first.
@@ -44,10 +71,10 @@ impl UrlFrontierService {
         let lease = unless_0(params.delay_requestable)
             .map_or(LEASE, |_| Duration::from_secs(u64::from(params.delay_requestable)));
         let per_queue = unless_0(params.max_urls_per_queue);
-        let mut room = Room { urls: URLS_MAX, queues: unless_0(params.max_queues) };
+        let mut room = Room { urls: URLS_MAX, bytes: BYTES_MAX, queues: unless_0(params.max_queues) };
         let mut out = Vec::new();
         for crawl in crawls {
-            if room.urls == 0 || room.queues == Some(0) {
+            if room.urls == 0 || room.bytes == 0 || room.queues == Some(0) {
                 break;
             }
             let want = Want {
@@ -83,7 +110,12 @@ impl UrlFrontierService {
         if !common.active {
             return Ok(Vec::new());
         }
-        let leases = self.store.claim(Some(&crawl.name), now, want).await?.leases;
+        let mut leases = self.store.claim(Some(&crawl.name), now, want).await?.leases;
+        let beyond = leases.split_off(room.fitting(&leases));
+        if !beyond.is_empty() {
+            let released = beyond.iter().map(|lease| Settlement::new(lease.id, Outcome::Release));
+            self.store.settle(&crawl.name, now, released.collect()).await?;
+        }
         let lease = want.lease.unwrap_or(LEASE);
         let mut waits: BTreeMap<&str, Settlement> = BTreeMap::new();
         for granted in &leases {
@@ -92,6 +124,11 @@ impl UrlFrontierService {
                 renewal.delay = Some(crawl.delay(&granted.key, common));
                 renewal
             });
+        }
+        {
+            let mut batches = crawl.batches();
+            leases.iter().for_each(|lease| batches.add(&lease.key, lease.id, now, lease.deadline));
+            batches.tidy(now);
         }
         room.urls -= leases.len().min(room.urls);
         room.queues = room.queues.map(|queues| queues.saturating_sub(waits.len()));

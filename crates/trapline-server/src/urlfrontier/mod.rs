@@ -1,12 +1,15 @@
 //! The public URLFrontier API, version 2.6: what its clients promise each other, done with Trapline's verbs. What maps to what is in
 //! `docs/manual/urlfrontier.md`.
 
+mod batches;
 mod crawls;
 mod get;
 mod listing;
 mod names;
 mod put;
+mod ready;
 
+use std::collections::BTreeSet;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -27,12 +30,16 @@ use crawls::{Crawl, Crawls, wrong_rows};
 use listing::{Filter, Urls};
 use pb::url_frontier_server::UrlFrontier;
 use put::Put;
+use ready::Ready;
 
 /// So many items that have come are taken in one step; those after them wait in the connection.
 const ITEMS_AT_ONCE: usize = 1024;
 
-/// The same of batches. A stream may hold so many messages in memory.
+/// The same of batches.
 const BATCHES_AT_ONCE: usize = 8;
+
+/// No more is taken at once when it has so many bytes.
+const BYTES_AT_ONCE: usize = 4 << 20;
 
 /// So many URLs are forgotten at a time.
 const FORGOTTEN_AT_ONCE: usize = 256;
@@ -170,7 +177,8 @@ impl UrlFrontier for UrlFrontierService {
     ) -> Result<Response<Self::PutURLsStream>, Status> {
         let service = self.clone();
         // What has come by now is one step of the store, and one sync.
-        let steps = request.into_inner().ready_chunks(ITEMS_AT_ONCE).then(move |items| {
+        let items = Ready::new(request.into_inner(), ITEMS_AT_ONCE, BYTES_AT_ONCE);
+        let steps = items.then(move |items| {
             let service = service.clone();
             async move { service.put_items(items).await }
         });
@@ -184,7 +192,8 @@ impl UrlFrontier for UrlFrontierService {
         request: Request<Streaming<pb::DiscoveredBatch>>,
     ) -> Result<Response<Self::PutDiscoveredStream>, Status> {
         let service = self.clone();
-        let steps = request.into_inner().ready_chunks(BATCHES_AT_ONCE).then(move |batches| {
+        let batches = Ready::new(request.into_inner(), BATCHES_AT_ONCE, BYTES_AT_ONCE);
+        let steps = batches.then(move |batches| {
             let service = service.clone();
             async move { service.put_batches(batches).await }
         });
@@ -250,6 +259,8 @@ impl UrlFrontier for UrlFrontierService {
     async fn set_delay(&self, request: Request<pb::QueueDelayParams>) -> Result<Response<pb::Empty>, Status> {
         let pb::QueueDelayParams { key, delay_requestable, crawl_id, local: _ } = request.into_inner();
         let (now, delay) = (self.clock.now(), Duration::from_secs(u64::from(delay_requestable)));
+        // Nobody is handed anything by the old one once this is answered.
+        let _gate = self.gate.lock().await;
         if key.is_empty() {
             self.crawls.set_default_delay(delay, now).await.map_err(status)?;
         } else {
@@ -359,7 +370,7 @@ impl UrlFrontier for UrlFrontierService {
         let now = self.clock.now();
         let before = (now.as_millis() / 1000).saturating_sub(u64::from(days) * 86_400);
         let mut urls = Urls::new(Filter::new(key, None, false));
-        let mut value = 0;
+        let (mut value, mut limited) = (0, BTreeSet::new());
         while let Some(rows) = urls.next(self, &crawl, now).await.map_err(status)? {
             let is_old = |request: &trapline_core::Request| days == 0 || put::creation_date(request) < before;
             let old = rows.into_iter().filter(|row| row.request.as_deref().is_some_and(is_old));
@@ -367,17 +378,21 @@ impl UrlFrontier for UrlFrontierService {
             let forget = |row: UrlReport| async move {
                 let forget = Steer::Url(row.identity, UrlChange::Forget);
                 store.steer(&crawl.name, now, forget).await.map_err(status)?;
-                if let Some(key) = row.key {
-                    crawl.may_be_hollow(&key).await;
+                if let Some(key) = &row.key {
+                    crawl.may_be_hollow(key).await;
                 }
-                Ok::<_, Status>(1)
+                Ok::<_, Status>(row.key)
             };
             // Many at a time: one sync serves all of them.
             let mut forgotten = stream::iter(old.map(forget)).buffer_unordered(FORGOTTEN_AT_ONCE);
-            while let Some(one) = forgotten.next().await {
-                value += one?;
+            while let Some(key) = forgotten.next().await {
+                value += 1;
+                limited.extend(crawl.limited(key?.as_deref().into_iter()));
             }
         }
+        // Where fewer URLs are completed now, a limit may not hold any more.
+        let limited = Vec::from_iter(limited);
+        self.crawls.keep_limits(&crawl, &limited, now).await.map_err(status)?;
         Ok(Response::new(pb::Long { value }))
     }
 }

@@ -58,13 +58,16 @@ impl UrlFrontierService {
             match self.put_in(&crawl, puts, now).await {
                 Ok(put) => put.into_iter().for_each(|(place, status)| statuses[place] = status),
                 Err(error) => {
-                    // What is the caller's own doing is told to him.
-                    if error.kind() == ErrorKind::Invalid {
+                    // FAIL asks to send it again. What is the caller's own doing would not become right by that.
+                    let is_callers = error.kind() == ErrorKind::Invalid && !error.is_for_operators();
+                    let status = if is_callers {
                         tracing::debug!("URLs of the crawl {crawl:?} were not taken: {error}");
+                        Status::Skipped
                     } else {
                         tracing::error!("URLs of the crawl {crawl:?} were not taken: {error}");
-                    }
-                    places.into_iter().for_each(|place| statuses[place] = Status::Fail);
+                        Status::Fail
+                    };
+                    places.into_iter().for_each(|place| statuses[place] = status);
                 }
             }
         }
@@ -78,8 +81,8 @@ impl UrlFrontierService {
         now: Timestamp,
     ) -> Result<Vec<(usize, Status)>, StoreError> {
         let mut crawl = self.crawls.find_or_make(name, now).await?;
-        let mut batch = self.batch(&crawl, puts, now).await?;
-        let mut admitted = self.store.admit(name, now, &batch.candidates).await;
+        let mut batch = batch(&crawl, puts, now);
+        let mut admitted = self.admit(&crawl, &mut batch.candidates, now).await;
         if matches!(&admitted, Err(error) if error.kind() == ErrorKind::NotFound) {
             // Somebody has deleted it by another way. Another one of its name has another secret.
             self.crawls.drop_from_memory(name);
@@ -87,7 +90,7 @@ impl UrlFrontierService {
             for candidate in &mut batch.candidates {
                 candidate.identity = names::identity(&crawl.secret, &candidate.key, &candidate.request.url);
             }
-            admitted = self.store.admit(name, now, &batch.candidates).await;
+            admitted = self.admit(&crawl, &mut batch.candidates, now).await;
         }
         let admitted = admitted?;
         // What is completed by now counts before anybody hears of it.
@@ -96,7 +99,9 @@ impl UrlFrontierService {
         self.crawls.keep_limits(&crawl, &limited, now).await?;
         let status = |admission: &Admission| match admission {
             Admission::Added | Admission::Restated => Status::Ok,
-            Admission::Known | Admission::Rescored | Admission::Refused(Refusal::Malformed) => {
+            Admission::Known
+            | Admission::Rescored
+            | Admission::Refused(Refusal::Malformed | Refusal::TooDeep | Refusal::Finished) => {
                 Status::Skipped
             }
             Admission::Refused(_) => Status::Fail,
@@ -104,42 +109,14 @@ impl UrlFrontierService {
         Ok(batch.places.into_iter().zip(admitted.iter().map(status)).collect())
     }
 
-    /// The candidates among what came. What has no key is left out.
-    async fn batch(
+    async fn admit(
         &self,
         crawl: &Crawl,
-        mut puts: Vec<(usize, Put)>,
+        candidates: &mut [Candidate],
         now: Timestamp,
-    ) -> Result<Batch, StoreError> {
-        let mut batch = Batch::default();
-        // What came at one time goes out in the order of its text, and entering a queue at its end costs least. What is said of one URL
-        // keeps its order.
-        puts.sort_by(|(_, one), (_, other)| one.info.url.cmp(&other.info.url));
-        for (place, Put { info, known }) in puts {
-            let Some(key) = names::key(&info.key, &info.url) else { continue };
-            let (key, identity) = (Arc::from(key), names::identity(&crawl.secret, key, &info.url));
-            let mut request = Request::get(info.url);
-            request.metadata =
-                info.metadata.into_iter().map(|(name, values)| (name, values.values)).collect();
-            request.opaque = dates(now.as_millis() / 1000, known);
-            batch.candidates.push(Candidate {
-                request: Arc::new(request),
-                identity,
-                key,
-                class: None,
-                cost: None,
-                terms: Terms::default(),
-                improve: false,
-                dont_filter: false,
-                statement: known.map(|date| match date {
-                    0 => Statement::Done,
-                    date => Statement::Next(Timestamp::from_millis(date.saturating_mul(1000))),
-                }),
-            });
-            batch.places.push(place);
-        }
-        self.keep_dates(crawl, &mut batch.candidates, now).await?;
-        Ok(batch)
+    ) -> Result<Vec<Admission>, StoreError> {
+        self.keep_dates(crawl, candidates, now).await?;
+        self.store.admit(&crawl.name, now, candidates).await
     }
 
     /// A URL that is stated anew keeps the date it came at.
@@ -168,6 +145,37 @@ impl UrlFrontierService {
         }
         Ok(())
     }
+}
+
+/// The candidates among what came. What has no key is left out.
+fn batch(crawl: &Crawl, mut puts: Vec<(usize, Put)>, now: Timestamp) -> Batch {
+    let mut batch = Batch::default();
+    // What came at one time goes out in the order of its text, and entering a queue at its end costs least. What is said of one URL
+    // keeps its order.
+    puts.sort_by(|(_, one), (_, other)| one.info.url.cmp(&other.info.url));
+    for (place, Put { info, known }) in puts {
+        let Some(key) = names::key(&info.key, &info.url) else { continue };
+        let (key, identity) = (Arc::from(key), names::identity(&crawl.secret, key, &info.url));
+        let mut request = Request::get(info.url);
+        request.metadata = info.metadata.into_iter().map(|(name, values)| (name, values.values)).collect();
+        request.opaque = dates(now.as_millis() / 1000, known);
+        batch.candidates.push(Candidate {
+            request: Arc::new(request),
+            identity,
+            key,
+            class: None,
+            cost: None,
+            terms: Terms::default(),
+            improve: false,
+            dont_filter: false,
+            statement: known.map(|date| match date {
+                0 => Statement::Done,
+                date => Statement::Next(Timestamp::from_millis(date.saturating_mul(1000))),
+            }),
+        });
+        batch.places.push(place);
+    }
+    batch
 }
 
 /// When a URL came, and the date that was stated of it, as they are kept with its request.

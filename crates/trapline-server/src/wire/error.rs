@@ -15,6 +15,12 @@ impl From<Unreadable> for Status {
 /// folders and addresses, go to the log of the service.
 pub(crate) fn status(error: &StoreError) -> Status {
     let (code, instead) = match error.kind() {
+        ErrorKind::Invalid | ErrorKind::NotFound | ErrorKind::Unsupported if error.is_for_operators() => (
+            Code::FailedPrecondition,
+            Some(
+                "the service's store is not as it should be; its operator has to look, and its log says why",
+            ),
+        ),
         ErrorKind::Invalid => (Code::InvalidArgument, None),
         ErrorKind::NotFound => (Code::NotFound, None),
         ErrorKind::Unsupported => (Code::Unimplemented, None),
@@ -88,6 +94,27 @@ const NO_ANSWER: [&str; 3] = ["transport error", "h2 protocol error", "operation
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Whether the caller's words were wrong or the store's tables are missing: servers say both in the same way.
+    #[test]
+    fn clients_hear_nothing_of_servers() {
+        for kind in [
+            ErrorKind::Invalid,
+            ErrorKind::NotFound,
+            ErrorKind::Unsupported,
+            ErrorKind::Unavailable,
+            ErrorKind::Full,
+            ErrorKind::Corrupt,
+        ] {
+            let error = StoreError::of_operators(kind, "postgres://crawler@10.0.0.7/frontier: no such table");
+            let status = status(&error);
+            assert!(!status.message().contains("10.0.0.7"), "{kind:?}: {status}");
+            assert!(status.message().contains("operator"), "{kind:?}: {status}");
+            // Whoever waits for the operator goes on by himself once he has looked.
+            let callers = store_error("claim", "here", &status).kind();
+            assert!(callers != ErrorKind::Invalid && callers != ErrorKind::NotFound, "{kind:?}");
+        }
+    }
 
     #[test]
     fn clients_hear_of_no_service_behind_this_one() {

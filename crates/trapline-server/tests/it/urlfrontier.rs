@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 
 use tonic::Code;
 use tonic::transport::Channel;
-use trapline_frontier::MemoryStore;
+use trapline_frontier::{CrawlChange, MemoryStore, Steer, Store};
 use trapline_server::proto::urlfrontier as pb;
 use trapline_stores::{DiskOptions, DiskStore};
 
@@ -173,22 +173,70 @@ fn a_queue_waits_from_its_batch_on() {
     assert!(client.get("c", 2, 0).is_empty());
     at(&service, 1);
     assert_eq!(client.get("c", 2, 0), urls[2..4]);
+    // Also of the wait that goes on: it ends so long after the last batch.
     client.delay("a.example", "c", 5);
-    at(&service, 2);
-    assert_eq!(client.get("c", 1, 0), urls[4..5]);
-    at(&service, 6);
+    at(&service, 5);
     assert!(client.get("c", 1, 0).is_empty());
-    at(&service, 7);
+    at(&service, 6);
+    assert_eq!(client.get("c", 1, 0), urls[4..5]);
+    at(&service, 10);
+    assert!(client.get("c", 1, 0).is_empty());
+    at(&service, 11);
     assert_eq!(client.get("c", 1, 0), urls[5..6]);
     // For all crawls, those to come among them; but what was said of a queue counts more.
     client.delay("", "", 100);
     client.put(vec![discovered("http://b.example/1", "later"), discovered("http://b.example/2", "later")]);
-    at(&service, 12);
+    at(&service, 16);
     assert_eq!((client.get("c", 1, 0).len(), client.get("later", 1, 0).len()), (1, 1));
-    at(&service, 111);
+    at(&service, 115);
     assert!(client.get("later", 1, 0).is_empty());
-    at(&service, 112);
+    at(&service, 116);
     assert_eq!(client.get("later", 1, 0).len(), 1);
+}
+
+/// What robots.txt asks for is known when its host was served already.
+#[test]
+fn a_delay_that_is_told_later_counts_from_the_last_batch() {
+    let folder = TestFolder::new();
+    let open = || Arc::new(DiskStore::open(folder.path(), &DiskOptions::default()).unwrap());
+    let store = open();
+    let mut service = Service::start(Arc::clone(&store) as _);
+    let mut client = Client::of(&service);
+    let hosts = ["early", "late", "settled", "restarted", "other", "blocked"];
+    let url = |host: &str, n: u32| format!("http://{host}.example/{n}");
+    client.put(hosts.iter().flat_map(|host| (0..3).map(move |n| discovered(&url(host, n), "c"))).collect());
+    client.block("blocked.example", "c", NOW + 5000);
+    assert_eq!(client.get("c", 1, 0).len(), 5);
+    // While its wait goes on; after it has ended; and when nothing of the batch is out any more.
+    client.delay("early.example", "c", 100);
+    at(&service, 5);
+    client.delay("late.example", "c", 100);
+    client.put(vec![known(&url("settled", 0), "c", 0)]);
+    client.delay("settled.example", "c", 100);
+    // What is blocked for longer stays so.
+    client.delay("blocked.example", "c", 100);
+    service.stop();
+    store.abandon();
+    drop(store);
+    let service = Service::start(open() as _);
+    let mut client = Client::of(&service);
+    at(&service, 6);
+    client.delay("restarted.example", "c", 100);
+    at(&service, 29);
+    assert_eq!(client.get("c", 1, 0), [url("other", 1)], "nobody told it anything");
+    client.delay("", "", 70);
+    at(&service, 98);
+    assert!(client.get("c", 1, 0).is_empty());
+    at(&service, 99);
+    assert_eq!(client.get("c", 1, 0), [url("other", 0)], "its lease of 30 s has ended");
+    at(&service, 100);
+    let mut served = client.get("c", 1, 0);
+    served.sort();
+    assert_eq!(served, [url("early", 0), url("late", 0), url("restarted", 0), url("settled", 1)]);
+    // A wait is never made shorter.
+    client.delay("early.example", "c", 0);
+    at(&service, 168);
+    assert!(client.get("c", 1, 0).is_empty());
 }
 
 #[test]
@@ -229,10 +277,8 @@ fn any_crawl_serves_those_of_this_api_only() {
     served.sort();
     let a = || "a.example".to_owned();
     assert_eq!(served, [("one".to_owned(), a()), ("t_w_o".to_owned(), a())]);
-    assert_eq!(
-        client.statuses(vec![discovered("http://a.example/", "native")]),
-        [pb::ack_message::Status::Fail as i32]
-    );
+    // FAIL would ask to send it again.
+    assert_eq!(client.statuses(vec![discovered("http://a.example/", "native")]), [Skipped as i32]);
     let crawls = runtime().block_on(client.0.list_crawls(pb::Local::default())).unwrap().into_inner().values;
     assert_eq!(crawls, ["one", "t_w_o"]);
 }
@@ -259,6 +305,80 @@ fn a_limit_is_about_what_is_completed() {
     assert!(client.get("c", 1, 0).is_empty());
     client.limit("a.example", "c", 0);
     assert_eq!(client.get("c", 1, 0).len(), 1);
+    // What was purged is not completed any more, either.
+    client.limit("a.example", "c", 1);
+    let purge = pb::PurgeUrlParams { key: String::new(), crawl_id: "c".to_owned(), days: 0 };
+    assert_eq!(runtime().block_on(client.0.purge_ur_ls(purge)).unwrap().into_inner().value, 4);
+    client.put(vec![discovered("http://a.example/new", "c")]);
+    at(&service, 30);
+    assert_eq!(client.get("c", 1, 0), ["http://a.example/new"]);
+}
+
+/// By our own API, at the command line, by another service on the same store.
+#[test]
+fn a_crawl_that_is_deleted_by_another_way_is_gone() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let service = Service::start(Arc::clone(&store));
+    let mut client = Client::of(&service);
+    let delete = || {
+        let now = trapline_core::Timestamp::from_millis(NOW * 1000);
+        let delete = Steer::Crawl(CrawlChange::Delete);
+        runtime().block_on(store.steer("c", now, delete)).unwrap();
+    };
+    let url = "http://a.example/";
+    let puts: [fn(&str, &str) -> pb::UrlItem; 2] = [discovered, |url, crawl| known(url, crawl, NOW)];
+    for put in puts {
+        assert_eq!(client.statuses(vec![put(url, "c")]), [Taken as i32]);
+        delete();
+        assert_eq!(client.statuses(vec![put(url, "c")]), [Taken as i32], "it is made anew");
+        delete();
+        assert_eq!(client.stats("", "c"), (0, 0, 0, 0));
+        assert_eq!(client.stats("a.example", "c"), (0, 0, 0, 0));
+        assert_eq!(client.status(url, "c"), Err(Code::NotFound));
+        runtime().block_on(async {
+            let page = pb::Pagination { crawl_id: "c".to_owned(), ..Default::default() };
+            assert_eq!(client.0.list_queues(page).await.unwrap().into_inner().size, 0);
+            let deleted = client.0.delete_queue(queue("a.example", "c")).await.unwrap().into_inner();
+            assert_eq!(deleted.value, 0);
+            let count = pb::CountUrlParams { crawl_id: "c".to_owned(), ..Default::default() };
+            assert_eq!(client.0.count_ur_ls(count).await.unwrap().into_inner().value, 0);
+        });
+        assert!(client.get("c", 1, 0).is_empty());
+    }
+    client.put(vec![discovered(url, "c"), discovered(url, "d")]);
+    delete();
+    client.delay("", "", 3);
+    assert_eq!(client.get("d", 1, 0), [url]);
+}
+
+/// Another one of its name has another key, and knows each URL by another identity.
+#[test]
+fn a_crawl_that_was_made_anew_hands_out_each_url_once() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let services = [Service::start(Arc::clone(&store)), Service::start(Arc::clone(&store))];
+    let [mut first, mut second] = [Client::of(&services[0]), Client::of(&services[1])];
+    let url = "http://a.example/";
+    first.put(vec![discovered(url, "c")]);
+    let now = trapline_core::Timestamp::from_millis(NOW * 1000);
+    runtime().block_on(store.steer("c", now, Steer::Crawl(CrawlChange::Delete))).unwrap();
+    assert_eq!(second.statuses(vec![discovered(url, "c")]), [Taken as i32]);
+    services.iter().for_each(|service| at(service, 1));
+    assert_eq!(first.statuses(vec![discovered(url, "c")]), [Skipped as i32]);
+    assert_eq!(second.get("c", 9, 0), [url]);
+}
+
+/// Who asks for all there is gets what one answer may take of memory. The rest stays where it was.
+#[test]
+fn a_call_hands_out_no_more_than_so_many_bytes() {
+    let (service, mut client) = in_memory();
+    let url = |n: usize| format!("http://a.example/{n:03}/{}", "x".repeat(60_000));
+    for first in (0..600).step_by(50) {
+        client.put((first..first + 50).map(|n| discovered(&url(n), "c")).collect());
+    }
+    let served = client.get("c", 0, 0);
+    assert!((500..600).contains(&served.len()), "{}", served.len());
+    at(&service, 1);
+    assert_eq!(client.get("c", 0, 0).len(), 600 - served.len());
 }
 
 #[test]
@@ -387,8 +507,9 @@ fn what_is_no_url_is_skipped_and_the_rest_is_taken() {
         discovered("http:///", "c"),
         discovered("not even ☃ a url", "c"),
         discovered("http://a.example/", ".urlfrontier"),
+        discovered("http://a.example/", &"c".repeat(256)),
     ];
-    let expected = [Skipped, Skipped, Skipped, Skipped, Skipped, Taken, pb::ack_message::Status::Fail];
+    let expected = [Skipped, Skipped, Skipped, Skipped, Skipped, Taken, Skipped, Skipped];
     assert_eq!(client.statuses(items), expected.map(i32::from));
     assert_eq!(client.get("c", 1, 0), ["not even ☃ a url"]);
     let level = pb::LogLevelParams { level: 77, ..Default::default() };

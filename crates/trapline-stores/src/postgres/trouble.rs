@@ -120,11 +120,11 @@ pub(super) fn told(attempted: &str, address: &Address, error: &Error) -> StoreEr
     if let Some(answered) = error.as_db_error() {
         let kind = kind_by_code(answered.code(), answered.message());
         let advice = advice(answered.code(), address);
-        return StoreError::new(kind, format!("{start}{}; {advice}", server_said(answered)));
+        return StoreError::of_operators(kind, format!("{start}{}; {advice}", server_said(answered)));
     }
     if is_retryable(error) == Retry::Reconnect {
         let why = reason(error);
-        return StoreError::new(
+        return StoreError::of_operators(
             ErrorKind::Unavailable,
             format!(
                 "{start}the connection was lost ({why}); whether this batch was done is not known: try it again, and see that the \
@@ -133,7 +133,7 @@ pub(super) fn told(attempted: &str, address: &Address, error: &Error) -> StoreEr
         );
     }
     let why = reason(error);
-    StoreError::new(
+    StoreError::of_operators(
         ErrorKind::Corrupt,
         format!(
             "{start}the server and this program do not understand each other ({why}); see what `trapline store check URL` says"
@@ -147,7 +147,7 @@ pub(super) fn unreachable(address: &Address, gate: &Gate, error: &PoolError) -> 
     let waited = format_duration(address.connect_timeout);
     match error {
         PoolError::Backend(error) => not_connected(&start, address, error),
-        PoolError::Timeout(TimeoutType::Wait) => StoreError::new(
+        PoolError::Timeout(TimeoutType::Wait) => StoreError::of_operators(
             ErrorKind::Unavailable,
             format!(
                 "{start}all {} connections were in use for {waited}; nothing was done: try again, or raise `pool` in the URL",
@@ -156,7 +156,7 @@ pub(super) fn unreachable(address: &Address, gate: &Gate, error: &PoolError) -> 
         ),
         PoolError::Timeout(_) => {
             let why = gate.last_failure().unwrap_or_else(|| "no answer".to_owned());
-            StoreError::new(
+            StoreError::of_operators(
                 ErrorKind::Unavailable,
                 format!(
                     "{start}{why}; tried for {waited} (connect_timeout), and nothing was done: see that the server runs and \
@@ -165,7 +165,7 @@ pub(super) fn unreachable(address: &Address, gate: &Gate, error: &PoolError) -> 
             )
         }
         PoolError::Closed | PoolError::NoRuntimeSpecified | PoolError::PostCreateHook(_) => {
-            StoreError::new(ErrorKind::Unavailable, format!("{start}the store is being closed"))
+            StoreError::of_operators(ErrorKind::Unavailable, format!("{start}the store is being closed"))
         }
     }
 }
@@ -174,7 +174,7 @@ fn not_connected(start: &str, address: &Address, error: &Error) -> StoreError {
     if let Some(answered) = error.as_db_error() {
         let kind = kind_by_code(answered.code(), answered.message());
         let advice = advice(answered.code(), address);
-        return StoreError::new(kind, format!("{start}{}; {advice}", server_said(answered)));
+        return StoreError::of_operators(kind, format!("{start}{}; {advice}", server_said(answered)));
     }
     let why = reason(error);
     // The driver has no code for it.
@@ -183,7 +183,7 @@ fn not_connected(start: &str, address: &Address, error: &Error) -> StoreError {
     } else {
         "check the URL: the host, `sslmode` and `sslrootcert`, the user and the password"
     };
-    StoreError::new(ErrorKind::Invalid, format!("{start}{why}; {advice}"))
+    StoreError::of_operators(ErrorKind::Invalid, format!("{start}{why}; {advice}"))
 }
 
 /// Whether an attempt to connect that failed so may be made again soon.

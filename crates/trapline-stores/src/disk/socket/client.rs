@@ -127,7 +127,7 @@ impl SocketStore {
         let _ = hello::write(&stream);
         match hello::read(&stream).map_err(|_| NoConnection::Left)? {
             Hello::Version(VERSION) => Ok(stream),
-            Hello::Version(theirs) => Err(NoConnection::Trouble(StoreError::new(
+            Hello::Version(theirs) => Err(NoConnection::Trouble(StoreError::of_operators(
                 ErrorKind::Unsupported,
                 format!(
                     "disk store: cannot connect to `{}`: {} holds it and speaks version {theirs} of the socket's language, and \
