@@ -1,16 +1,18 @@
 //! A list that grows without moving what it holds, so that growing never takes longer than making one chunk.
 //!
-//! It can be photographed while it goes on changing: whoever changes a chunk that was not taken yet keeps a copy of it
-//! first, once.
+//! It can be photographed while it goes on changing: whoever changes a thing that was not taken yet keeps a copy of it
+//! first, once. Only of the thing, not of its chunk: a batch touches a thousand chunks where URLs of all hosts come in turn, and
+//! would wait for a copy of everything.
 //!
 //! Chunks that were not used for a while can be put on a shelf, and come back by themselves when they are wanted. Those of an image
 //! from which the list was made can stay there until then: they are lent.
 
-use std::cell::{Cell, OnceCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::room::{Room, Shelved, unwind};
+use super::spine::Spine;
 use crate::frame_source::FrameSource;
 use crate::shelf::SHELF_THINGS;
 
@@ -28,7 +30,7 @@ pub(super) trait Photographed {
 
 #[derive(Debug)]
 pub(super) struct Chunks<T: Photographed> {
-    chunks: Vec<Chunk<T>>,
+    chunks: Spine<Chunk<T>>,
     len: usize,
     shot: Option<Box<Shot<T::Photo>>>,
     shelving: Option<Box<Shelving<T>>>,
@@ -46,7 +48,7 @@ struct Chunk<T> {
     /// Whether it was used since somebody looked for chunks to put away.
     is_used: Cell<bool>,
     /// Whether it is other than it was on the shelf.
-    is_changed: bool,
+    is_changed: Cell<bool>,
 }
 
 /// How chunks are put on a shelf.
@@ -57,8 +59,47 @@ struct Shelving<T> {
     write: fn(&T, &mut Vec<u8>) -> bool,
     all: fn(&Room, u64, usize) -> Vec<T>,
     one: fn(&Room, u64, usize) -> T,
+    amend: fn(&mut T, u32),
     /// What a chunk is written in.
     bytes: Vec<u8>,
+    late: RefCell<Late>,
+}
+
+/// What things that are on the shelf are to be told when they come back.
+#[derive(Debug, Default)]
+struct Late {
+    /// By chunk, for things by their numbers in it.
+    news: BTreeMap<usize, Vec<(u16, u32)>>,
+    count: usize,
+    /// The chunk that comes back next if there is too much of it.
+    next: usize,
+}
+
+/// So much of it may wait for each chunk on average. Then bringing one back for it costs little for each.
+const LATE_MEAN: usize = 64;
+
+/// What a piece of it takes at most, with room that its list has.
+const LATE_BYTES: usize = 16;
+
+impl Late {
+    fn tell<T>(&self, chunk: usize, things: &mut [T], amend: fn(&mut T, u32)) {
+        for (at, news) in self.news.get(&chunk).into_iter().flatten() {
+            amend(&mut things[usize::from(*at)], *news);
+        }
+    }
+
+    fn add(&mut self, at: usize, news: u32) {
+        self.news.entry(at >> CHUNK_BITS).or_default().push(((at & (CHUNK - 1)) as u16, news));
+        self.count += 1;
+    }
+
+    /// A chunk for which some of it waits, another one each time.
+    fn next_chunk(&mut self) -> Option<usize> {
+        let chunk = self.news.range(self.next..).chain(self.news.range(..self.next)).next();
+        let chunk = chunk.map(|(chunk, _)| *chunk)?;
+        self.next = chunk + 1;
+        Some(chunk)
+    }
 }
 
 /// Where lent chunks are.
@@ -93,7 +134,7 @@ impl<T> Chunk<T> {
     }
 
     fn with(things: OnceCell<Vec<T>>, frame: Option<u64>) -> Self {
-        Self { things, frame: Cell::new(frame), place: None, is_used: Cell::new(true), is_changed: true }
+        Self { things, frame: Cell::new(frame), place: None, is_used: Cell::new(true), is_changed: Cell::new(true) }
     }
 }
 
@@ -101,21 +142,43 @@ impl<T> Shelving<T> {
     /// What a chunk takes of memory.
     const BYTES: u64 = (CHUNK * size_of::<T>()) as u64;
 
-    fn read(&self, chunk: &Chunk<T>, count: usize) -> Vec<T> {
-        chunk.place.map_or_else(Vec::new, |place| (self.all)(&self.room, place, count))
+    fn read(&self, chunk: &Chunk<T>, number: usize, count: usize) -> Vec<T> {
+        let mut things = chunk.place.map_or_else(Vec::new, |place| (self.all)(&self.room, place, count));
+        self.late.borrow().tell(number, &mut things, self.amend);
+        things
+    }
+
+    /// One thing of a chunk that is only here.
+    fn one(&self, place: u64, at: usize) -> T {
+        let mut thing = (self.one)(&self.room, place, at & (CHUNK - 1));
+        let late = self.late.borrow();
+        let all = late.news.get(&(at >> CHUNK_BITS)).into_iter().flatten();
+        for (_, news) in all.filter(|(number, _)| usize::from(*number) == at & (CHUNK - 1)) {
+            (self.amend)(&mut thing, *news);
+        }
+        thing
+    }
+
+    /// The things of a chunk are in memory again, and know what there was to tell. Answers whether there was anything.
+    fn came_back(&self, number: usize) -> bool {
+        self.room.came_back(Self::BYTES);
+        let mut late = self.late.borrow_mut();
+        let told = late.news.remove(&number).map_or(0, |news| news.len());
+        late.count -= told;
+        told > 0
     }
 
     /// Puts a chunk away. It stays if it must, or if there is no room.
     fn put_away(&mut self, chunk: &mut Chunk<T>) {
         let Some(things) = chunk.things.get() else { return };
         self.bytes.clear();
-        if chunk.is_changed && !things.iter().all(|thing| (self.write)(thing, &mut self.bytes)) {
+        if chunk.is_changed.get() && !things.iter().all(|thing| (self.write)(thing, &mut self.bytes)) {
             return;
         }
-        let changed = chunk.is_changed.then_some(self.bytes.as_slice());
+        let changed = chunk.is_changed.get().then_some(self.bytes.as_slice());
         if let Some(place) = self.room.put_away(Self::BYTES, chunk.place, self.size, changed) {
             chunk.place = Some(place);
-            chunk.is_changed = false;
+            chunk.is_changed.set(false);
             chunk.things.take();
         }
     }
@@ -128,15 +191,39 @@ struct Shot<P> {
     len: usize,
     /// The next chunk to be taken.
     next: usize,
-    /// A bit for each chunk that is as it was.
-    unchanged: Vec<u64>,
-    /// Chunks that have changed since, as they were.
-    saved: BTreeMap<usize, Vec<P>>,
+    /// Of each chunk, what has changed since.
+    saved: Vec<Option<Box<Saved<P>>>>,
+}
+
+/// Things of a chunk as they were before they changed, and a bit for each of them.
+#[derive(Debug)]
+struct Saved<P> {
+    which: [u64; CHUNK / 64],
+    photos: Vec<(u16, P)>,
 }
 
 impl<P> Shot<P> {
-    fn is_unchanged(&self, chunk: usize) -> bool {
-        self.unchanged.get(chunk / 64).is_some_and(|bits| bits & (1 << (chunk % 64)) != 0)
+    fn new(len: usize) -> Self {
+        let mut saved = Vec::new();
+        saved.resize_with(len.div_ceil(CHUNK), || None);
+        Self { len, next: 0, saved }
+    }
+
+    /// Whether a thing is in the picture, not taken yet, and as it was.
+    fn wants(&self, at: usize) -> bool {
+        let (chunk, at) = (at >> CHUNK_BITS, at & (CHUNK - 1));
+        let is_saved = |saved: &Saved<P>| saved.which[at / 64] & (1 << (at % 64)) != 0;
+        (self.next..self.saved.len()).contains(&chunk)
+            && at < self.len_of(chunk)
+            && !self.saved[chunk].as_deref().is_some_and(is_saved)
+    }
+
+    fn save(&mut self, at: usize, photo: P) {
+        let (chunk, at) = (at >> CHUNK_BITS, at & (CHUNK - 1));
+        let saved = self.saved[chunk]
+            .get_or_insert_with(|| Box::new(Saved { which: [0; CHUNK / 64], photos: Vec::new() }));
+        saved.which[at / 64] |= 1 << (at % 64);
+        saved.photos.push((at as u16, photo));
     }
 
     /// How many things of a chunk are in the picture.
@@ -145,21 +232,24 @@ impl<P> Shot<P> {
     }
 
     fn take<T: Photographed<Photo = P>>(&mut self, chunk: usize, things: &[T]) -> Vec<P> {
-        self.unchanged[chunk / 64] &= !(1 << (chunk % 64));
-        things[..self.len_of(chunk)].iter().map(T::photo).collect()
+        let mut photos: Vec<P> = things[..self.len_of(chunk)].iter().map(T::photo).collect();
+        for (at, photo) in self.saved[chunk].take().into_iter().flat_map(|saved| saved.photos) {
+            photos[usize::from(at)] = photo;
+        }
+        photos
     }
 }
 
 impl<T: Photographed> Default for Chunks<T> {
     fn default() -> Self {
-        Self { chunks: Vec::new(), len: 0, shot: None, shelving: None, lending: None }
+        Self { chunks: Spine::default(), len: 0, shot: None, shelving: None, lending: None }
     }
 }
 
 impl<T: Photographed> Drop for Chunks<T> {
     fn drop(&mut self) {
         if let Some(shelving) = &self.shelving {
-            for chunk in &self.chunks {
+            for chunk in self.chunks.iter() {
                 let is_here = chunk.things.get().is_some();
                 shelving.room.dropped(Shelving::<T>::BYTES, is_here, chunk.place, shelving.size);
             }
@@ -177,12 +267,41 @@ impl<T: Photographed + Shelved> Chunks<T> {
                 write: T::write,
                 all: Room::all,
                 one: Room::one,
+                amend: T::amend,
                 bytes: Vec::new(),
+                late: RefCell::default(),
             })
         });
         let mut chunks = Self::default();
         chunks.shelving = shelving;
         chunks
+    }
+
+    /// Tells a thing something. If it is on the shelf, it is told when it comes back, and does not come back for that.
+    pub(super) fn amend(&mut self, at: usize, news: u32) {
+        let number = at >> CHUNK_BITS;
+        let chunk = &self.chunks[number];
+        let is_here = chunk.things.get().is_some() || chunk.place.is_none();
+        if is_here || self.shelving.is_none() {
+            self[at].amend(news);
+            return;
+        }
+        if self.shot.as_ref().is_some_and(|shot| shot.wants(at)) {
+            let photo = self.ask(at, T::photo);
+            if let Some(shot) = &mut self.shot {
+                shot.save(at, photo);
+            }
+        }
+        let full = self.shelving.as_ref().and_then(|shelving| {
+            let mut late = shelving.late.borrow_mut();
+            late.add(at, news);
+            if late.count > self.chunks.len() * LATE_MEAN { late.next_chunk() } else { None }
+        });
+        if let Some(number) = full {
+            self.here(number);
+            // Nobody has asked for it.
+            self.chunks[number].is_used.set(false);
+        }
     }
 }
 
@@ -197,7 +316,7 @@ impl<T: Photographed> Chunks<T> {
             self.here_mut(last).push(thing);
         } else {
             // The first chunk grows by itself: many crawls are small.
-            let room = if self.chunks.is_empty() { 1 } else { CHUNK };
+            let room = if self.len == 0 { 1 } else { CHUNK };
             let mut things = Vec::with_capacity(room);
             things.push(thing);
             self.chunks.push(Chunk::new(things));
@@ -259,10 +378,10 @@ impl<T: Photographed> Chunks<T> {
 
     /// How much memory it takes.
     pub(super) fn bytes(&self) -> usize {
-        let chunks = self.chunks.capacity() * size_of::<Chunk<T>>();
+        let chunks = self.chunks.bytes();
         let things = |chunk: &Chunk<T>| chunk.things.get().map_or(0, Vec::capacity);
         if self.shelving.is_none() && self.lending.is_none() {
-            let first = self.chunks.first().map_or(0, things);
+            let first = self.chunks.get(0).map_or(0, things);
             return (first + self.chunks.len().saturating_sub(1) * CHUNK) * size_of::<T>() + chunks;
         }
         self.chunks.iter().map(things).sum::<usize>() * size_of::<T>() + chunks
@@ -270,7 +389,8 @@ impl<T: Photographed> Chunks<T> {
 
     /// How much memory it takes besides what can be put on the shelf.
     pub(super) fn fixed_bytes(&self) -> usize {
-        self.chunks.capacity() * size_of::<Chunk<T>>()
+        let late = self.shelving.as_ref().map_or(0, |shelving| shelving.late.borrow().count * LATE_BYTES);
+        self.chunks.bytes() + late
     }
 
     /// Puts chunks on the shelf that were not used since this was last done, from one on, until no more than so many bytes of any
@@ -278,7 +398,7 @@ impl<T: Photographed> Chunks<T> {
     pub(super) fn put_away(&mut self, from: usize, most: u64) -> Option<usize> {
         self.end_lending();
         let shelving = self.shelving.as_mut()?;
-        for (at, chunk) in self.chunks.iter_mut().enumerate().skip(from) {
+        for (at, chunk) in (from..).zip(self.chunks.iter_mut_from(from)) {
             if shelving.room.here() <= most {
                 return Some(at);
             }
@@ -296,7 +416,7 @@ impl<T: Photographed> Chunks<T> {
         let chunk = &self.chunks[at >> CHUNK_BITS];
         match (chunk.things.get(), &self.shelving, chunk.place) {
             (None, Some(shelving), Some(place)) => {
-                question(&(shelving.one)(&shelving.room, place, at & (CHUNK - 1)))
+                question(&shelving.one(place, at))
             }
             _ => question(&self[at]),
         }
@@ -331,7 +451,7 @@ impl<T: Photographed> Chunks<T> {
         }
         let chunk = &mut self.chunks[number];
         chunk.is_used.set(true);
-        chunk.is_changed = true;
+        chunk.is_changed.set(true);
         chunk.things.get_mut().expect("it is there now")
     }
 
@@ -344,8 +464,8 @@ impl<T: Photographed> Chunks<T> {
             self.lending.iter().for_each(|lending| lending.out.update(|out| out - 1));
         }
         things.reserve_exact(CHUNK - count);
-        if let Some(shelving) = &self.shelving {
-            shelving.room.came_back(Shelving::<T>::BYTES);
+        if self.shelving.as_ref().is_some_and(|shelving| shelving.came_back(number)) {
+            self.chunks[number].is_changed.set(true);
         }
         things
     }
@@ -355,19 +475,14 @@ impl<T: Photographed> Chunks<T> {
         let chunk = &self.chunks[number];
         match (chunk.frame.get(), &self.lending, &self.shelving) {
             (Some(frame), Some(lending), _) => lending.read(frame, count),
-            (_, _, Some(shelving)) => shelving.read(chunk, count),
+            (_, _, Some(shelving)) => shelving.read(chunk, number, count),
             _ => unreachable!("it was put elsewhere"),
         }
     }
 
     /// Begins a photograph of everything as it is now.
     pub(super) fn begin_shot(&mut self) {
-        let chunks = self.chunks.len();
-        let mut unchanged = vec![u64::MAX; chunks.div_ceil(64)];
-        if let Some(last) = unchanged.last_mut().filter(|_| !chunks.is_multiple_of(64)) {
-            *last = (1 << (chunks % 64)) - 1;
-        }
-        self.shot = Some(Box::new(Shot { len: self.len(), next: 0, unchanged, saved: BTreeMap::new() }));
+        self.shot = Some(Box::new(Shot::new(self.len)));
     }
 
     /// The next chunk of the photograph; None when it is complete, or none was begun.
@@ -379,9 +494,6 @@ impl<T: Photographed> Chunks<T> {
             return None;
         }
         shot.next += 1;
-        if let Some(saved) = shot.saved.remove(&number) {
-            return Some(saved);
-        }
         if self.chunks[number].things.get().is_none() {
             // It is only looked at, and stays where it is.
             let things = self.read_elsewhere(number, self.len_of(number));
@@ -396,17 +508,12 @@ impl<T: Photographed> Chunks<T> {
         self.shot = None;
     }
 
-    /// A chunk is about to change.
+    /// A thing is about to change.
     #[cold]
-    fn save(&mut self, number: usize) {
-        if !self.shot.as_ref().is_some_and(|shot| shot.is_unchanged(number)) {
-            return;
-        }
-        self.here(number);
-        if let (Some(shot), Some(things)) = (self.shot.as_mut(), self.chunks[number].things.get()) {
-            let photos = shot.take(number, things);
-            shot.saved.insert(number, photos);
-        }
+    fn save(&mut self, at: usize) {
+        let Some(mut shot) = self.shot.take_if(|shot| shot.wants(at)) else { return };
+        shot.save(at, self[at].photo());
+        self.shot = Some(shot);
     }
 }
 
@@ -421,7 +528,7 @@ impl<T: Photographed> std::ops::Index<usize> for Chunks<T> {
 impl<T: Photographed> std::ops::IndexMut<usize> for Chunks<T> {
     fn index_mut(&mut self, at: usize) -> &mut T {
         if self.shot.is_some() {
-            self.save(at >> CHUNK_BITS);
+            self.save(at);
         }
         &mut self.here_mut(at >> CHUNK_BITS)[at & (CHUNK - 1)]
     }
@@ -488,6 +595,10 @@ mod tests {
         fn read(bytes: &[u8]) -> Self {
             Self::from_le_bytes(bytes.try_into().unwrap())
         }
+
+        fn amend(&mut self, news: u32) {
+            *self = news as usize;
+        }
     }
 
     /// A number that cannot be put on a shelf.
@@ -526,6 +637,45 @@ mod tests {
         }
         drop(chunks);
         assert_eq!((shelf.len(), room.here(), room.pressure(0).paged), (0, 0, 0));
+    }
+
+    /// Whoever asks, reads or photographs a thing finds what it was told, and a photograph that was begun before does not.
+    #[test]
+    fn what_is_told_to_those_away_is_known_when_they_come_back() {
+        let room = Arc::new(Room::new(MemoryShelf::with_room_for(usize::MAX), 0));
+        let mut chunks = Chunks::on_shelf(Some(&room));
+        let mut expected: Vec<usize> = (0..20 * CHUNK).collect();
+        expected.iter().for_each(|number| chunks.push(*number));
+        let put_all_away = |chunks: &mut Chunks<usize>| {
+            chunks.put_away(0, 0);
+            chunks.put_away(0, 0);
+            assert_eq!(room.here(), 0);
+        };
+        for round in 0..8 {
+            put_all_away(&mut chunks);
+            let before = expected.clone();
+            chunks.begin_shot();
+            let mut seen = chunks.take_shot().unwrap();
+            let most = LATE_MEAN * 20;
+            for change in 0..most / 2 * round {
+                let at = (round * 7919 + change * 104_729) % expected.len();
+                chunks.amend(at, change as u32);
+                expected[at] = change;
+                let late = chunks.shelving.as_ref().unwrap().late.borrow().count;
+                assert!(late <= most, "{late} in round {round}");
+                assert_eq!(chunks.fixed_bytes(), chunks.chunks.bytes() + late * LATE_BYTES);
+            }
+            let asked: Vec<usize> = (0..chunks.len()).map(|at| chunks.ask(at, |number| *number)).collect();
+            assert_eq!(asked, expected);
+            seen.extend(std::iter::from_fn(|| chunks.take_shot()).flatten());
+            assert_eq!(seen, before, "in round {round}");
+            chunks.begin_shot();
+            assert!(std::iter::from_fn(|| chunks.take_shot()).flatten().eq(expected.iter().copied()));
+            if round % 2 == 0 {
+                assert!((0..chunks.len()).all(|at| chunks[at] == expected[at]));
+                assert_eq!(chunks.shelving.as_ref().unwrap().late.borrow().count, 0);
+            }
+        }
     }
 
     #[test]

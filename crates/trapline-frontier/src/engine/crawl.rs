@@ -206,7 +206,7 @@ impl Crawl {
             self.census.add_pending(queue, self.generation);
         }
         match state {
-            State::Pending => queue.order.insert(self.settings.order, &mut self.urls, id),
+            State::Pending => queue.order.insert(self.settings.order, &mut self.urls, id, self.rank),
             State::Retrying | State::Scheduled => {
                 queue.rare_mut().waiting += 1;
                 self.timers.set(self.urls.more(id).due, Event::Due(id));

@@ -35,6 +35,7 @@ mod room;
 mod scan;
 mod serving;
 mod settle;
+mod spine;
 mod steer;
 mod texts;
 mod timers;

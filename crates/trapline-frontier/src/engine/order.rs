@@ -158,8 +158,8 @@ impl Order {
         self.more().tree.insert(spot(setting, urls, id), id);
     }
 
-    /// Puts an entry where its class, band and place say.
-    pub(super) fn insert(&mut self, setting: Setting, urls: &mut Urls, id: EntryId) {
+    /// Puts an entry where its class, band and place say. The latest rank tells whether it was admitted just now.
+    pub(super) fn insert(&mut self, setting: Setting, urls: &mut Urls, id: EntryId, latest: Rank) {
         self.len += 1;
         if urls.live(id).band == Band::Fresh && (setting != Setting::Date || urls.is_dated) {
             let lane = self.lane(urls[id].class);
@@ -167,9 +167,9 @@ impl Order {
             let neighbours = if lane.is_empty() {
                 (lane.first, lane.last) = (id, id);
                 Some((EntryId::NONE, EntryId::NONE))
-            } else if compare(setting, urls, id, last).is_gt() {
+            } else if is_last_of_all(setting, urls, id, latest) || compare(setting, urls, id, last).is_gt() {
                 lane.last = id;
-                urls.live_mut(last).after = id;
+                urls.set_after(last, id);
                 Some((last, EntryId::NONE))
             } else if compare(setting, urls, id, first).is_lt() {
                 lane.first = id;
@@ -318,6 +318,11 @@ impl Order {
 /// The place of an entry among its class and band.
 pub(super) fn place(setting: Setting, urls: &Urls, id: EntryId) -> u64 {
     urls.more(id).place.unwrap_or_else(|| place_of_admitted(setting, urls.live(id).admitted()))
+}
+
+/// Whether an entry certainly stands behind all that were admitted before: then nobody need look at them.
+fn is_last_of_all(setting: Setting, urls: &Urls, id: EntryId, latest: Rank) -> bool {
+    setting == Setting::Fifo && place(setting, urls, id) == latest
 }
 
 /// Which of two stands first that were both admitted, in the same class. Texts are looked at only where nothing else decides:

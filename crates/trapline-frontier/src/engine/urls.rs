@@ -243,6 +243,11 @@ impl Shelved for Live {
             in_tree: word(4) >> 24 != 0,
         }
     }
+
+    /// Somebody stands behind it.
+    fn amend(&mut self, after: u32) {
+        self.after = EntryId(after);
+    }
 }
 
 impl Live {
@@ -458,6 +463,13 @@ impl Urls {
             self[id].live = slot;
         }
         &mut self.live[slot as usize]
+    }
+
+    /// Somebody stands behind an entry that was the last of its lane. It may have been for long, so it is not brought back for
+    /// that.
+    pub(super) fn set_after(&mut self, last: EntryId, after: EntryId) {
+        let slot = self.records.ask(last.0 as usize, |record| record.live);
+        self.live.amend(slot as usize, after.0);
     }
 
     fn make_live(&mut self) -> u32 {
