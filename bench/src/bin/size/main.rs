@@ -24,24 +24,26 @@ fn main() -> ExitCode {
     match words[..] {
         [] => all(&["1000000", "10000000", "50000000"], "1000000"),
         ["--quick"] => all(&["100000", "1000000"], "100000"),
-        ["--one", urls, hosts, ref how @ ..] => match (urls.parse(), hosts.parse(), how) {
-            (Ok(urls), Ok(hosts), [] | ["touched"] | ["touched", "batches"])
-                if hosts > 0 && urls >= hosts =>
-            {
-                let batches = measure(urls, hosts, !how.is_empty());
-                if how.len() > 1 {
-                    println!("{}", batches.iter().map(u64::to_string).collect::<Vec<_>>().join(" "));
+        ["--one", urls, hosts, memory @ ("fresh" | "touched"), ref batches @ ..] => {
+            match (urls.parse(), hosts.parse(), batches) {
+                (Ok(urls), Ok(hosts), [] | ["batches"]) if hosts > 0 && urls >= hosts => {
+                    let took = measure(urls, hosts, memory);
+                    if !batches.is_empty() {
+                        println!("{}", took.iter().map(u64::to_string).collect::<Vec<_>>().join(" "));
+                    }
+                    ExitCode::SUCCESS
                 }
-                ExitCode::SUCCESS
+                _ => usage(),
             }
-            _ => usage(),
-        },
+        }
         _ => usage(),
     }
 }
 
 fn usage() -> ExitCode {
-    eprintln!("size [--quick | --one URLS HOSTS [touched [batches]]], with at least as many URLs as hosts");
+    eprintln!(
+        "size [--quick | --one URLS HOSTS fresh|touched [batches]], with at least as many URLs as hosts"
+    );
     ExitCode::FAILURE
 }
 
@@ -67,37 +69,35 @@ fn all(sizes: &[&str], hosts: &str) -> ExitCode {
         "(ms) CPU, wall"
     );
     for urls in sizes {
-        let runs =
-            [&[][..], &["touched", "batches"], &["touched", "batches"]].map(|how| run(urls, hosts, how));
-        let [Some(_), Some(first), Some(second)] = runs else {
-            eprintln!("{urls} URLs failed");
-            return ExitCode::FAILURE;
-        };
-        // The machine makes a batch wait now and then, but hardly ever the same one twice.
-        let mut better: Vec<_> =
-            first.iter().zip(&second).map(|(first, second)| *first.min(second)).collect();
-        better.sort_unstable();
-        if let [.., slowest] = better[..] {
-            let millis = |nanos: u64| nanos as f64 / 1e6;
-            let half = better[better.len() / 2];
-            println!(
-                "{:>8} batches, each the better of two runs: half take up to {:.2} ms, the slowest {:.2} ms CPU\n",
-                better.len(),
-                millis(half),
-                millis(slowest),
-            );
+        for memory in ["fresh", "touched"] {
+            let (Some(first), Some(second)) = (run(urls, hosts, memory), run(urls, hosts, memory)) else {
+                eprintln!("{urls} URLs failed");
+                return ExitCode::FAILURE;
+            };
+            // The machine makes a batch wait now and then, but hardly ever the same one twice.
+            let mut better: Vec<_> =
+                first.iter().zip(&second).map(|(first, second)| *first.min(second)).collect();
+            better.sort_unstable();
+            if let [.., slowest] = better[..] {
+                let millis = |nanos: u64| nanos as f64 / 1e6;
+                println!(
+                    "{memory:>8} {:>9} batches, each the better of two runs: half take up to {:.2} ms, the slowest {:.2} ms CPU\n",
+                    better.len(),
+                    millis(better[better.len() / 2]),
+                    millis(slowest),
+                );
+            }
         }
     }
     ExitCode::SUCCESS
 }
 
-/// A measurement in a process of its own: shows its figures, and answers the CPU time of its batches in nanoseconds, if
-/// they are asked for.
-fn run(urls: &str, hosts: &str, how: &[&str]) -> Option<Vec<u64>> {
+/// A measurement in a process of its own: shows its figures, and answers the CPU time of its batches in nanoseconds.
+fn run(urls: &str, hosts: &str, memory: &str) -> Option<Vec<u64>> {
     let program = std::env::current_exe().expect("this program can be found");
     let mut command = Command::new(&program);
-    command.args(["--one", urls, hosts]).args(how).envs(trapline_bench::ENVIRONMENT);
-    if !how.is_empty() {
+    command.args(["--one", urls, hosts, memory, "batches"]).envs(trapline_bench::ENVIRONMENT);
+    if memory == "touched" {
         // What was touched is not to be given back.
         command.env("MIMALLOC_PURGE_DELAY", "-1");
     }
@@ -105,18 +105,12 @@ fn run(urls: &str, hosts: &str, how: &[&str]) -> Option<Vec<u64>> {
     let text = String::from_utf8(output.stdout).ok()?;
     let mut lines = text.lines();
     println!("{}", lines.next()?);
-    lines
-        .next()
-        .unwrap_or_default()
-        .split(' ')
-        .filter(|word| !word.is_empty())
-        .map(|word| word.parse().ok())
-        .collect()
+    lines.next()?.split(' ').map(|word| word.parse().ok()).collect()
 }
 
 /// Makes every host's queue and lets it run empty, then fills them up. Answers what each batch took.
-fn measure(urls: u64, hosts: u64, touched: bool) -> Vec<u64> {
-    if touched {
+fn measure(urls: u64, hosts: u64, memory: &str) -> Vec<u64> {
+    if memory == "touched" {
         touch(urls * 230 + hosts * 500);
     }
     let (before, _) = resident();
@@ -138,12 +132,11 @@ fn measure(urls: u64, hosts: u64, touched: bool) -> Vec<u64> {
     let (after, _) = resident();
 
     let known = urls + hosts;
-    let memory = full.memory.expect("a memory store knows what it takes");
     let each = |bytes: u64, of: u64| bytes as f64 / of as f64;
-    let Memory { seen, records, pending, rare, texts, queues } = memory;
+    let Memory { seen, records, pending, rare, texts, queues } =
+        full.memory.expect("a memory store knows what it takes");
     println!(
-        "{:>8} {known:>9} {hosts:>9} | {:>8.1} {:>11.1} {:>10.1} | {:>8.1} {:>8.1} {:>8.1} | {:>13} {:>9} | {:>10.0} {:>14.2} {:>14.2}",
-        if touched { "touched" } else { "fresh" },
+        "{memory:>8} {known:>9} {hosts:>9} | {:>8.1} {:>11.1} {:>10.1} | {:>8.1} {:>8.1} {:>8.1} | {:>13} {:>9} | {:>10.0} {:>14.2} {:>14.2}",
         each(seen, known),
         each(pending, urls),
         each(idle.memory.expect("it still does").queues, hosts),
