@@ -23,7 +23,7 @@ const SEED: u64 = 0x7261_706c;
 const BATCH: usize = 1000;
 
 const USAGE: &str = "scale fill|open|cores|week [--urls N] [--hosts N] [--settlements N] [--dir FOLDER] [--keep yes] \
-                     [--lazy-bytes N] [--max-memory N]";
+                     [--seconds N] [--lazy-bytes N] [--max-memory N]";
 
 /// What was asked for on the command line.
 struct Wish {
@@ -31,6 +31,8 @@ struct Wish {
     urls: u64,
     hosts: u64,
     settlements: u64,
+    /// All settlements are to take so long, if they could be done sooner.
+    duration: Duration,
     folder: PathBuf,
     /// The folder stays as a process leaves it that is killed.
     keep: bool,
@@ -53,7 +55,8 @@ fn read_wish() -> Result<Wish, String> {
     let folder = std::env::temp_dir().join(format!("trapline-scale-{}", std::process::id()));
     let options = DiskOptions::default();
     let (urls, hosts, settlements, keep) = (5_000_000, 100_000, 100_000_000, false);
-    let mut wish = Wish { what, urls, hosts, settlements, folder, keep, options };
+    let duration = Duration::ZERO;
+    let mut wish = Wish { what, urls, hosts, settlements, duration, folder, keep, options };
     while let Some(word) = words.next() {
         let value = words.next().ok_or(format!("{word} needs a value"))?;
         let number = || value.replace(['_', ','], "").parse().map_err(|_| format!("{word} needs a number"));
@@ -61,6 +64,7 @@ fn read_wish() -> Result<Wish, String> {
             "--urls" => wish.urls = number()?,
             "--hosts" => wish.hosts = number()?,
             "--settlements" => wish.settlements = number()?,
+            "--seconds" => wish.duration = Duration::from_secs(number()?),
             "--keep" => wish.keep = value == "yes",
             "--lazy-bytes" => wish.options.lazy_bytes = number()?,
             "--max-memory" => wish.options.max_memory = Some(number()?),

@@ -24,6 +24,7 @@ pub fn run(wish: &Wish) {
     let round = Duration::from_millis(wish.urls / BATCH as u64);
     let mut tails = Tails::default();
     let (mut settled, mut now) = (0, Timestamp::ZERO);
+    let since = Instant::now();
     for tenth in 1..=10 {
         let (before, begun) = (settled, Instant::now());
         while settled < wish.settlements * tenth / 10 {
@@ -45,6 +46,8 @@ pub fn run(wish: &Wish) {
             let answers = tails.time(|| pollster::block_on(frontier.settle(now, batch)));
             let answers = answers.expect("the store settles");
             assert!(answers.iter().all(|answer| answer.answer == Answer::Done), "no lease is stale");
+            let share = settled as f64 / wish.settlements as f64;
+            std::thread::sleep(wish.duration.mul_f64(share).saturating_sub(since.elapsed()));
         }
         let rate = (settled - before) as f64 / begun.elapsed().as_secs_f64();
         row(&format!("{tenth}"), rate, tails.take(), &stats(&frontier, now));
