@@ -134,7 +134,13 @@ impl<T> Chunk<T> {
     }
 
     fn with(things: OnceCell<Vec<T>>, frame: Option<u64>) -> Self {
-        Self { things, frame: Cell::new(frame), place: None, is_used: Cell::new(true), is_changed: Cell::new(true) }
+        Self {
+            things,
+            frame: Cell::new(frame),
+            place: None,
+            is_used: Cell::new(true),
+            is_changed: Cell::new(true),
+        }
     }
 }
 
@@ -415,9 +421,7 @@ impl<T: Photographed> Chunks<T> {
     pub(super) fn ask<A>(&self, at: usize, question: impl Fn(&T) -> A) -> A {
         let chunk = &self.chunks[at >> CHUNK_BITS];
         match (chunk.things.get(), &self.shelving, chunk.place) {
-            (None, Some(shelving), Some(place)) => {
-                question(&shelving.one(place, at))
-            }
+            (None, Some(shelving), Some(place)) => question(&shelving.one(place, at)),
             _ => question(&self[at]),
         }
     }
