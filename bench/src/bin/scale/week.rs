@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use trapline_bench::stream::url;
 use trapline_core::{Request, Timestamp};
-use trapline_frontier::{Answer, Outcome, Settlement, Visit, Want};
+use trapline_frontier::{Answer, Frontier, Outcome, Settlement, Visit, Want};
 
 use super::{BATCH, HEAD, Tails, Wish, open, remove, row, stats};
 
@@ -52,8 +52,26 @@ pub fn run(wish: &Wish) {
         let rate = (settled - before) as f64 / begun.elapsed().as_secs_f64();
         row(&format!("{tenth}"), rate, tails.take(), &stats(&frontier, now));
     }
+    rest(&frontier, now);
     drop(frontier);
     remove(&wish.folder);
+}
+
+/// What is left on disk when nobody asks for anything any more.
+fn rest(frontier: &Frontier, now: Timestamp) {
+    const LONGEST: Duration = Duration::from_secs(300);
+    let begun = Instant::now();
+    let mut least = u64::MAX;
+    let mut since = begun;
+    while begun.elapsed() < LONGEST && since.elapsed() < Duration::from_secs(90) {
+        let disk = stats(frontier, now).disk.expect("it is on disk");
+        if disk.log_bytes < least {
+            (least, since) = (disk.log_bytes, Instant::now());
+        }
+        std::thread::sleep(Duration::from_secs(1));
+    }
+    row("at rest", 0.0, [0.0; 4], &stats(frontier, now));
+    println!("\nthe log was as small as it gets after {:.0} s of rest", (since - begun).as_secs_f64());
 }
 
 /// Something that looks like a digest.

@@ -1,6 +1,7 @@
 //! A store behind the network passes the suite, with a store behind the service that keeps everything.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use trapline_frontier::suite::Harness;
 use trapline_frontier::{Store, store_suite};
@@ -13,6 +14,7 @@ const SMALL: DiskOptions = DiskOptions {
     durability: Durability::Batch,
     segment_bytes: 64 << 10,
     snapshot_bytes: u64::MAX,
+    quiet: Duration::MAX,
     min_free_disk: 0,
     max_memory: None,
     lazy_bytes: 0,

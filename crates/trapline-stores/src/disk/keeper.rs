@@ -1,5 +1,5 @@
 //! The keeper: a thread that does what need not be done in a verb. It takes snapshots, makes segments ahead of time, and rewrites
-//! those that have little alive.
+//! those that have little alive. While hardly anything is asked for, it tidies up.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -53,15 +53,30 @@ impl Bell {
         !rested.unwrap_or_else(PoisonError::into_inner).0.is_closing
     }
 
-    /// Waits until it is rung; answers whether it was, or the store is closed.
-    fn wait(&self) -> bool {
-        let mut state = self.state();
-        while !state.is_rung && !state.is_closing {
-            state = self.rung.wait(state).unwrap_or_else(PoisonError::into_inner);
+    /// Waits until it is rung or the store is closed, but not longer than it has patience.
+    fn wait(&self, patience: Option<Duration>) -> Wake {
+        let sleeps = |state: &mut State| !state.is_rung && !state.is_closing;
+        let state = self.state();
+        let mut state = match patience {
+            Some(patience) => {
+                let waited = self.rung.wait_timeout_while(state, patience, sleeps);
+                waited.unwrap_or_else(PoisonError::into_inner).0
+            }
+            None => self.rung.wait_while(state, sleeps).unwrap_or_else(PoisonError::into_inner),
+        };
+        match () {
+            () if state.is_closing => Wake::Closing,
+            () if std::mem::take(&mut state.is_rung) => Wake::Rung,
+            () => Wake::Impatient,
         }
-        state.is_rung = false;
-        !state.is_closing
     }
+}
+
+/// Why the keeper waits no longer.
+enum Wake {
+    Rung,
+    Impatient,
+    Closing,
 }
 
 /// Does what there is to do until the store is closed.
@@ -75,15 +90,36 @@ pub(crate) fn run(shared: &Shared) {
 
 fn keep(shared: &Shared) {
     shared.bring_lent();
-    while shared.bell.wait() {
-        shared.make_ahead();
-        if shared.wants_snapshot() {
-            // Nothing is lost if it fails; it is tried again when the log has grown by as much once more.
-            let _ = shared.take_snapshot(Phase::Open);
+    let (mut patience, mut seen) = (Some(shared.quiet), None);
+    loop {
+        match shared.bell.wait(patience) {
+            Wake::Closing => return,
+            Wake::Rung => {
+                shared.make_ahead();
+                if shared.wants_snapshot() {
+                    // Nothing is lost if it fails; it is tried again when the log has grown by as much once more.
+                    let _ = shared.take_snapshot(Phase::Open);
+                }
+                shared.rewrite_some();
+                patience = Some(shared.quiet);
+            }
+            Wake::Impatient => {
+                let before = std::mem::replace(&mut seen, shared.log_end());
+                if shared.is_quiet_since(before) {
+                    shared.tidy();
+                    // Until there is more of the log.
+                    patience = None;
+                }
+            }
         }
-        shared.rewrite_some();
     }
 }
+
+/// If less than such a part of a segment was written in a while, nobody is in a hurry.
+const QUIET_SHARE: u64 = 16;
+
+/// What is needed is moved after the first snapshot, and what is left goes when two do without it. One more for what could not go.
+const TIDY_ROUNDS: usize = 4;
 
 /// While little is wasted, the keeper rests so many times as long as it rewrites.
 const RESTS: f64 = 3.0;
@@ -157,6 +193,43 @@ impl Shared {
                 return;
             }
         }
+    }
+
+    /// Where the log ends; None if the store does.
+    fn log_end(&self) -> Option<Position> {
+        self.inner("look ahead").ok().map(|inner| inner.log.position())
+    }
+
+    /// Whether hardly anything was written since the log ended there.
+    fn is_quiet_since(&self, before: Option<Position>) -> bool {
+        before.zip(self.log_end()).is_some_and(|(before, now)| {
+            now.segment == before.segment && now.at - before.at < self.segment_bytes / QUIET_SHARE
+        })
+    }
+
+    /// Gives back what the log has too much, as busy hours leave it: what came since the older of two snapshots cannot go.
+    fn tidy(&self) {
+        for _ in 0..TIDY_ROUNDS {
+            if !self.is_fat() || self.take_new_snapshot().is_err() {
+                return;
+            }
+            self.rewrite_some();
+        }
+    }
+
+    /// Whether the log has more than half of what is needed on top of it, but for the segments that it is about to use.
+    fn is_fat(&self) -> bool {
+        let most = |needed: u64| needed / 2 * 3 + 3 * self.segment_bytes;
+        self.disk().is_some_and(|disk| disk.log_bytes > most(disk.needed_bytes))
+    }
+
+    /// Takes a snapshot even if nothing has happened since the latest.
+    fn take_new_snapshot(&self) -> Result<u64, StoreError> {
+        let latest = self.snapshots.lock().unwrap_or_else(PoisonError::into_inner).next;
+        if self.log_end().is_some_and(|end| end.next == latest) {
+            self.move_nothing()?;
+        }
+        self.take_snapshot(Phase::Open)
     }
 
     fn wants_snapshot(&self) -> bool {

@@ -150,7 +150,8 @@ impl DiskStore {
         planted: &Planted,
     ) -> Result<Self, StoreError> {
         let started = Instant::now();
-        let DiskOptions { durability, snapshot_bytes, segment_bytes, background, max_memory, .. } = *options;
+        let DiskOptions { durability, snapshot_bytes, segment_bytes, quiet, background, max_memory, .. } =
+            *options;
         let swap = max_memory.map(|most| Arc::new(Swap::new(Arc::clone(files), most, options.min_free_disk)));
         let lender = Arc::new(Lender::new(options.lazy_bytes));
         let recovery = recover(files, options, swap.as_ref(), &lender)?;
@@ -194,6 +195,7 @@ impl DiskStore {
             snapshots: Mutex::new(snapshots),
             snapshot_bytes,
             segment_bytes,
+            quiet,
             stuck: Mutex::default(),
             has_keeper: background,
             planted: planted.clone(),

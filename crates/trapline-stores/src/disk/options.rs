@@ -39,6 +39,8 @@ pub struct DiskOptions {
     /// A snapshot is taken when the log has grown by so much since the last one, and by half of what that one took.
     /// Defaults to 64 MiB.
     pub snapshot_bytes: u64,
+    /// When hardly anything was asked for in so long, what the log has too much is given back. Defaults to a minute.
+    pub quiet: Duration,
     /// So much of the disk is left to others: when a segment would take the rest below it, nothing is admitted any more,
     /// until there is room. Leases are still granted and settled. Defaults to 256 MiB.
     pub min_free_disk: u64,
@@ -68,6 +70,7 @@ impl Default for DiskOptions {
             durability: Durability::default(),
             segment_bytes: 64 << 20,
             snapshot_bytes: 64 << 20,
+            quiet: Duration::from_secs(60),
             min_free_disk: 256 << 20,
             max_memory: None,
             lazy_bytes: 16 << 20,

@@ -6,7 +6,7 @@
 //! It goes in steps. One looks at so many entries, or moves so many texts, and lets go of the engine before the next.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, MutexGuard, PoisonError};
 
 use trapline_frontier::{Found, Owner, StoreError};
 
@@ -225,17 +225,33 @@ impl Shared {
         at_hand: BTreeMap<u64, Vec<u8>>,
         bytes: u64,
     ) -> Result<Step, StoreError> {
-        let mut inner = self.inner(ATTEMPTED)?;
+        let inner = self.inner(ATTEMPTED)?;
+        // What was freed or moved meanwhile is not the log's business.
+        owners.retain(|(owner, place)| inner.engine.is_at(crawl, owner, *place));
+        if owners.is_empty() {
+            return Ok(Step { urls: 0, bytes: 0 });
+        }
+        self.write_moves(inner, crawl, &owners, at_hand, bytes)
+    }
+
+    /// Writes a record that changes nothing.
+    pub(super) fn move_nothing(&self) -> Result<(), StoreError> {
+        self.write_moves(self.inner(ATTEMPTED)?, "", &[], BTreeMap::new(), 0).map(drop)
+    }
+
+    fn write_moves(
+        &self,
+        mut inner: MutexGuard<'_, Inner>,
+        crawl: &str,
+        owners: &[(Owner, u64)],
+        at_hand: BTreeMap<u64, Vec<u8>>,
+        bytes: u64,
+    ) -> Result<Step, StoreError> {
         let Inner { engine, log, .. } = &mut *inner;
         if let Some(failure) = self.commit.failure() {
             return Err(stopped(ATTEMPTED, &failure));
         }
-        // What was freed or moved meanwhile is not the log's business.
-        owners.retain(|(owner, place)| engine.is_at(crawl, owner, *place));
-        if owners.is_empty() {
-            return Ok(Step { urls: 0, bytes: 0 });
-        }
-        let message = made(|bytes| logged::relocate(bytes, crawl, &owners));
+        let message = made(|bytes| logged::relocate(bytes, crawl, owners));
         let bound = (record::TEXTS + message.len()) as u64 + bytes;
         log.make_room(bound, Urgency::Admission, &self.commit).map_err(|trouble| {
             if let NoRoom::Failed(failure) = &trouble {
@@ -246,7 +262,7 @@ impl Shared {
         let position = log.position();
         self.texts.begin(texts::place(position.segment, position.at));
         self.texts.put_at_hand(at_hand);
-        let urls = engine.relocate(crawl, &owners);
+        let urls = engine.relocate(crawl, owners);
         engine.relieve();
         let texts = self.texts.take();
         if let Some(failure) = self.texts.take_failure() {

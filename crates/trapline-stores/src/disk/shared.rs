@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use trapline_frontier::{Disk, Engine, ErrorKind, StoreError};
 
@@ -34,6 +35,7 @@ pub(super) struct Shared {
     pub(super) snapshots: Mutex<Snapshots>,
     pub(super) snapshot_bytes: u64,
     pub(super) segment_bytes: u64,
+    pub(super) quiet: Duration,
     /// Segments that were rewritten but for what cannot be read in them.
     pub(super) stuck: Mutex<BTreeSet<u64>>,
     /// Whether a thread takes snapshots, and makes segments ahead of time.

@@ -2,6 +2,7 @@
 //! is a machine without power, and where there is no memory for what can be put on disk.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use trapline_frontier::suite::Harness;
 use trapline_frontier::{Store, store_suite};
@@ -16,6 +17,7 @@ pub(crate) const SMALL: DiskOptions = DiskOptions {
     durability: Durability::Batch,
     segment_bytes: 64 << 10,
     snapshot_bytes: u64::MAX,
+    quiet: Duration::MAX,
     min_free_disk: 0,
     max_memory: None,
     lazy_bytes: 0,

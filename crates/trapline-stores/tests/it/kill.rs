@@ -40,11 +40,12 @@ const FOLDER: &str = "TRAPLINE_KILL_FOLDER";
 const ROUND: &str = "TRAPLINE_KILL_ROUND";
 const CHILD: &str = "TRAPLINE_KILL_CHILD";
 
-/// Small, so that segments are begun, snapshots taken and entries put on disk and brought back all the time.
+/// Small, so that segments are begun, snapshots taken, the log tidied, and entries put on disk and brought back all the time.
 const OPTIONS: DiskOptions = DiskOptions {
     durability: Durability::Batch,
     segment_bytes: 128 << 10,
     snapshot_bytes: 150 << 10,
+    quiet: Duration::from_millis(5),
     min_free_disk: 0,
     max_memory: Some(100 << 10),
     lazy_bytes: 0,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use trapline_core::{Request, Timestamp};
 use trapline_frontier::{
-    CrawlChange, Frontier, Outcome, Query, Rows, Scan, Settlement, StoreError, Visit, Want,
+    CrawlChange, Disk, Frontier, Outcome, Query, Rows, Scan, Settlement, StoreError, Visit, Want,
 };
 use trapline_stores::disk::files::Files;
 use trapline_stores::disk::{Rewrite, Rewritten, verify, verify_on};
@@ -22,6 +22,12 @@ fn at(seconds: u64) -> Timestamp {
 
 fn open(files: &SimFiles) -> (Arc<DiskStore>, Frontier) {
     let store = Arc::new(DiskStore::open_on(files.clone(), &SMALL).expect("it opens"));
+    let crawl = pollster::block_on(frontier(Arc::clone(&store) as _)).expect("the crawl opens");
+    (store, crawl)
+}
+
+fn open_at(folder: &TestFolder, options: &DiskOptions) -> (Arc<DiskStore>, Frontier) {
+    let store = Arc::new(DiskStore::open(folder.path(), options).expect("it opens"));
     let crawl = pollster::block_on(frontier(Arc::clone(&store) as _)).expect("the crawl opens");
     (store, crawl)
 }
@@ -236,6 +242,43 @@ fn a_store_that_is_used_stays_small() {
     let store = Arc::new(DiskStore::open(folder.path(), &options).expect("it opens"));
     let crawl = pollster::block_on(frontier(store as _)).expect("the crawl opens");
     assert_eq!(urls(&crawl, at(15_000)), expected);
+}
+
+/// A busy hour leaves much of the log behind: what came since the older of two snapshots. When hardly anything is asked for
+/// any more, it goes too.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "what is waited for is that nothing happens")]
+fn a_store_at_rest_gives_back_what_it_has_too_much() {
+    let folder = TestFolder::new();
+    let busy = DiskOptions { background: true, ..SMALL };
+    let log = |crawl: &Frontier| {
+        let stats = pollster::block_on(crawl.stats(at(15_000))).expect("it counts");
+        stats.disk.expect("it is on disk")
+    };
+    let (store, crawl) = open_at(&folder, &busy);
+    admit(&crawl, 2000);
+    visit_all(&crawl, 1..40);
+    let expected = urls(&crawl, at(15_000));
+    let disk = log(&crawl);
+    assert!(disk.log_bytes > 4 * disk.needed_bytes, "{disk:?}");
+    store.close().expect("it closes");
+
+    let (store, crawl) = open_at(&folder, &DiskOptions { quiet: Duration::from_millis(20), ..busy });
+    let most = |needed: u64| needed / 2 * 3 + 3 * busy.segment_bytes;
+    // Small, and then at rest.
+    let (mut last, mut alike) = (log(&crawl), 0);
+    let looks = (0..6000).take_while(|_| {
+        std::thread::sleep(Duration::from_millis(10));
+        let before = std::mem::replace(&mut last, log(&crawl));
+        alike = if last == before { alike + 1 } else { 0 };
+        last.log_bytes > most(last.needed_bytes) || alike < 20
+    });
+    assert!(looks.count() < 6000, "{:?}", log(&crawl));
+    assert_eq!(urls(&crawl, at(15_000)), expected);
+    store.abandon();
+    let verified = verify(folder.path(), &mut |_| {}).expect("it can be verified");
+    assert_eq!((verified.damages.len(), verified.urls), (0, 2000), "{verified:?}");
+    assert_eq!(urls(&open_at(&folder, &busy).1, at(15_000)), expected);
 }
 
 /// A pending URL of 70 characters takes at most 60 bytes of the log, all in, once it was moved.

@@ -5,6 +5,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use trapline_frontier::script::Reopen;
@@ -18,6 +19,7 @@ const OPTIONS: DiskOptions = DiskOptions {
     durability: Durability::Explicit,
     segment_bytes: DiskOptions::SEGMENT_BYTES_MIN,
     snapshot_bytes: u64::MAX,
+    quiet: Duration::MAX,
     min_free_disk: 0,
     max_memory: None,
     lazy_bytes: 0,
