@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use trapline_core::{Request, Timestamp};
 use trapline_frontier::{
-    CrawlChange, Disk, Frontier, Outcome, Query, Rows, Scan, Settlement, StoreError, Visit, Want,
+    CrawlChange, Frontier, Outcome, Query, Rows, Scan, Settlement, StoreError, Visit, Want,
 };
 use trapline_stores::disk::files::Files;
 use trapline_stores::disk::{Rewrite, Rewritten, verify, verify_on};
