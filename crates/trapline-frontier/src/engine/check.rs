@@ -130,7 +130,7 @@ impl Crawl {
             let queue = &self.queues[id];
             let ids = queue
                 .order
-                .all(&self.urls)
+                .all(self.settings.order, &self.urls)
                 .ok_or_else(|| format!("queue {}: its order is torn", queue.key))?;
             ensure(ids.len() == queue.order.len() as usize, || {
                 format!(

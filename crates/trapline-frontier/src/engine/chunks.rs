@@ -78,7 +78,7 @@ struct Late {
 /// So much of it may wait for each chunk on average. Then bringing one back for it costs little for each.
 const LATE_MEAN: usize = 64;
 
-/// What a piece of it takes at most, with room that its list has.
+/// What a piece of it takes, with the room that its list has, where there is much of it.
 const LATE_BYTES: usize = 16;
 
 impl Late {
@@ -238,11 +238,14 @@ impl<P> Shot<P> {
     }
 
     fn take<T: Photographed<Photo = P>>(&mut self, chunk: usize, things: &[T]) -> Vec<P> {
-        let mut photos: Vec<P> = things[..self.len_of(chunk)].iter().map(T::photo).collect();
-        for (at, photo) in self.saved[chunk].take().into_iter().flat_map(|saved| saved.photos) {
-            photos[usize::from(at)] = photo;
-        }
-        photos
+        let mut saved = self.saved[chunk].take().map_or_else(Vec::new, |saved| saved.photos);
+        saved.sort_unstable_by_key(|(at, _)| *at);
+        let mut saved = saved.into_iter().peekable();
+        let photo = |(at, thing): (usize, &T)| match saved.next_if(|(next, _)| usize::from(*next) == at) {
+            Some((_, photo)) => photo,
+            None => thing.photo(),
+        };
+        things[..self.len_of(chunk)].iter().enumerate().map(photo).collect()
     }
 }
 
@@ -285,19 +288,12 @@ impl<T: Photographed + Shelved> Chunks<T> {
 
     /// Tells a thing something. If it is on the shelf, it is told when it comes back, and does not come back for that.
     pub(super) fn amend(&mut self, at: usize, news: u32) {
-        let number = at >> CHUNK_BITS;
-        let chunk = &self.chunks[number];
-        let is_here = chunk.things.get().is_some() || chunk.place.is_none();
-        if is_here || self.shelving.is_none() {
+        let chunk = &self.chunks[at >> CHUNK_BITS];
+        let (None, Some(_)) = (chunk.things.get(), chunk.place) else {
             self[at].amend(news);
             return;
-        }
-        if self.shot.as_ref().is_some_and(|shot| shot.wants(at)) {
-            let photo = self.ask(at, T::photo);
-            if let Some(shot) = &mut self.shot {
-                shot.save(at, photo);
-            }
-        }
+        };
+        self.save(at);
         let full = self.shelving.as_ref().and_then(|shelving| {
             let mut late = shelving.late.borrow_mut();
             late.add(at, news);
@@ -384,7 +380,7 @@ impl<T: Photographed> Chunks<T> {
 
     /// How much memory it takes.
     pub(super) fn bytes(&self) -> usize {
-        let chunks = self.chunks.bytes();
+        let chunks = self.fixed_bytes();
         let things = |chunk: &Chunk<T>| chunk.things.get().map_or(0, Vec::capacity);
         if self.shelving.is_none() && self.lending.is_none() {
             let first = self.chunks.get(0).map_or(0, things);
@@ -516,7 +512,7 @@ impl<T: Photographed> Chunks<T> {
     #[cold]
     fn save(&mut self, at: usize) {
         let Some(mut shot) = self.shot.take_if(|shot| shot.wants(at)) else { return };
-        shot.save(at, self[at].photo());
+        shot.save(at, self.ask(at, T::photo));
         self.shot = Some(shot);
     }
 }
@@ -532,6 +528,7 @@ impl<T: Photographed> std::ops::Index<usize> for Chunks<T> {
 impl<T: Photographed> std::ops::IndexMut<usize> for Chunks<T> {
     fn index_mut(&mut self, at: usize) -> &mut T {
         if self.shot.is_some() {
+            self.here(at >> CHUNK_BITS);
             self.save(at);
         }
         &mut self.here_mut(at >> CHUNK_BITS)[at & (CHUNK - 1)]

@@ -105,6 +105,9 @@ impl Shelved for (EntryId, More) {
         };
         (EntryId(word(0)), more)
     }
+
+    /// Nobody tells it anything.
+    fn amend(&mut self, _news: u32) {}
 }
 
 impl Mores {

@@ -113,9 +113,9 @@ impl Order {
         self.len == 0
     }
 
-    /// All entries, in no particular order; None if a lane does not lead from its first to its last one, or is longer than
-    /// it may be.
-    pub(super) fn all(&self, urls: &Urls) -> Option<Vec<EntryId>> {
+    /// All entries, in no particular order; None if a lane does not lead from its first to its last one in their order, or is
+    /// longer than it may be.
+    pub(super) fn all(&self, setting: Setting, urls: &Urls) -> Option<Vec<EntryId>> {
         let mut all: Vec<EntryId> = self.more.iter().flat_map(|more| more.tree.values().copied()).collect();
         for (class, first, last) in self.lane_ends() {
             let (mut before, mut at) = (EntryId::NONE, first);
@@ -124,6 +124,7 @@ impl Order {
                 if !is_live
                     || urls[id].class != class
                     || urls.live(id).before != before
+                    || before.some().is_some_and(|before| compare(setting, urls, before, id).is_gt())
                     || all.len() > self.len as usize
                 {
                     return None;

@@ -34,8 +34,8 @@ pub(super) trait Shelved: Sized {
     /// What was written so.
     fn read(bytes: &[u8]) -> Self;
 
-    /// Takes on what it is told, perhaps long after that was decided. Most are told nothing.
-    fn amend(&mut self, _news: u32) {}
+    /// Takes on what it is told, perhaps long after that was decided.
+    fn amend(&mut self, news: u32);
 }
 
 impl Room {

@@ -218,6 +218,9 @@ impl Shelved for Record {
             bits: (word(9) >> 24) as u8,
         }
     }
+
+    /// Nobody tells it anything.
+    fn amend(&mut self, _news: u32) {}
 }
 
 impl Shelved for Live {

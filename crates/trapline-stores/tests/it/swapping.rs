@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use trapline_core::{Request, Timestamp};
 use trapline_frontier::{
-    Admission, ErrorKind, Frontier, Outcome, Pressure, Settings, Settlement, Stats, Store,
+    Admission, ErrorKind, Frontier, Outcome, Pressure, QueueChange, Settings, Settlement, Stats, Store,
 };
-use trapline_stores::disk::Rewrite;
+use trapline_stores::disk::{Rewrite, verify_on};
 use trapline_stores::{DiskOptions, DiskStore};
 
 use crate::disk::{SMALL, SWAPPING};
@@ -107,6 +107,55 @@ fn a_long_queue_takes_no_more_memory_than_it_may() {
     store.close().expect("it closes");
     let (_store, crawl) = open(&files, &SMALL);
     assert_eq!(stats(&crawl).pressure, None);
+}
+
+/// Where there are many queues, the URL before a new one is on disk, and hears of it later. Meanwhile snapshots are taken, queues
+/// are served, and some of them emptied: all is as it is in a store with room for everything.
+#[test]
+fn many_queues_are_as_they_would_be_with_room_for_all() {
+    const HOSTS: usize = 1000;
+    const MOST: u64 = 3 << 19;
+    let files = SimFiles::default();
+    let tight = DiskOptions { max_memory: Some(MOST), ..TIGHT };
+    let (store, within) = open(&files, &tight);
+    let (_roomy, without) = open(&SimFiles::default(), &SMALL);
+    let work = |crawl: &Frontier, round: usize| {
+        let page = |host: usize| format!("http://{host}.example/{round}");
+        let requests = (0..HOSTS).map(|host| Request::get(page(host)));
+        pollster::block_on(crawl.admit(at(0), requests)).expect("it admits");
+        let key = format!("{}.example", round * 7);
+        let empty = crawl.steer_queue(at(0), &key, QueueChange::Purge(None));
+        pollster::block_on(empty).expect("it is emptied");
+        // The last of its queue.
+        pollster::block_on(crawl.forget(at(0), &page(round * 3))).expect("it is forgotten");
+        fetch(crawl, round * 10)
+    };
+    for round in 0..60 {
+        let served = std::thread::scope(|scope| {
+            let snapshot = (round % 3 == 0).then(|| scope.spawn(|| store.snapshot()));
+            let served = work(&within, round);
+            if let Some(snapshot) = snapshot {
+                snapshot.join().expect("it ends").expect("a snapshot is taken");
+            }
+            served
+        });
+        assert_eq!(served, work(&without, round), "round {round}");
+    }
+    let rows = everything(&without, at(3));
+    assert_eq!(everything(&within, at(3)), rows);
+    // What was purged is swept with each question, and what that brings goes with the next.
+    let rests = (0..1000).any(|_| pressure(&within).in_memory <= MOST);
+    assert!(rests && pressure(&within).paged > MOST, "{:?}", pressure(&within));
+
+    store.abandon();
+    files.lose_power(1);
+    let (_store, within) = open(&files, &tight);
+    let verified = verify_on(&(Arc::new(files.copy()) as _), &mut |_| {}).expect("it can be verified");
+    assert_eq!(verified.damages, [], "snapshots say what the log does");
+    assert_eq!(everything(&within, at(3)), rows);
+    for _ in 0..20 {
+        assert_eq!(fetch(&within, 1000), fetch(&without, 1000));
+    }
 }
 
 /// Nothing is decided without what cannot be read; the log has it.
