@@ -63,7 +63,7 @@ fn rest(frontier: &Frontier, now: Timestamp) {
     let begun = Instant::now();
     let mut least = u64::MAX;
     let mut since = begun;
-    while begun.elapsed() < LONGEST && since.elapsed() < Duration::from_secs(90) {
+    while begun.elapsed() < LONGEST && since.elapsed() < Duration::from_secs(150) {
         let disk = stats(frontier, now).disk.expect("it is on disk");
         if disk.log_bytes < least {
             (least, since) = (disk.log_bytes, Instant::now());

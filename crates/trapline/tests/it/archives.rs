@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
+use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
 use serde_json::Value;
 use trapline_archive::{RecordCounts, scan_warc};
@@ -277,19 +278,19 @@ fn a_crawl_that_waits_for_room_can_be_stopped() {
     let mut crawling = command(address, &folder.path, &flags);
     let mut running = Running(crawling.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
     until("some pages", || asked.lock().unwrap().len() > 5);
-    // Where a folder should be there is a file, so that nothing can be written.
+    // Where a folder should be there is a file, so that nothing can be written: at one stroke, or the crawl makes another one.
     let (year, away) = (fs::read_dir(&bodies).unwrap(), folder.path.join("away"));
     let year = year.flatten().map(|entry| entry.path()).find(|path| path.is_dir()).unwrap();
-    fs::rename(&year, &away).unwrap();
-    fs::write(&year, "").unwrap();
+    fs::write(&away, "").unwrap();
+    let swap = || renameat_with(CWD, &year, CWD, &away, RenameFlags::EXCHANGE);
+    swap().unwrap();
     until("the status tells of it", || {
         trouble(&folder.path).contains("cannot keep pages: cannot write file:")
     });
     kill_process(Pid::from_child(&running.0), Signal::INT).unwrap();
     until("it has stopped", || running.0.try_wait().unwrap().is_some());
     assert_eq!(running.0.wait().unwrap().code(), Some(4));
-    fs::remove_file(&year).unwrap();
-    fs::rename(&away, &year).unwrap();
+    swap().unwrap();
     let output = crawl(address, &folder.path, &flags);
     assert_eq!(output.status.code(), Some(0), "{}", error(&output));
     let pages = lines(&folder.path, "pages.jsonl");
