@@ -118,8 +118,8 @@ fn keep(shared: &Shared) {
 /// If less than such a part of a segment was written in a while, nobody is in a hurry.
 const QUIET_SHARE: u64 = 16;
 
-/// What is needed is moved after the first snapshot, and what is left goes when two do without it. One more for what could not go.
-const TIDY_ROUNDS: usize = 4;
+/// What is needed is moved after the first snapshot, and what is left goes when two more do without it.
+const TIDY_ROUNDS: usize = 3;
 
 /// While little is wasted, the keeper rests so many times as long as it rewrites.
 const RESTS: f64 = 3.0;
@@ -209,8 +209,11 @@ impl Shared {
 
     /// Gives back what the log has too much, as busy hours leave it: what came since the older of two snapshots cannot go.
     fn tidy(&self) {
+        if !self.is_fat() {
+            return;
+        }
         for _ in 0..TIDY_ROUNDS {
-            if !self.is_fat() || self.take_new_snapshot().is_err() {
+            if self.take_new_snapshot().is_err() {
                 return;
             }
             self.rewrite_some();
