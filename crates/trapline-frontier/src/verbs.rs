@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use trapline_core::{Candidate, Identity, IdentityKey, Request, Terms, Timestamp};
+use trapline_core::{Candidate, Civil, Identity, IdentityKey, Request, Terms, Timestamp};
 
 use crate::pattern::Pattern;
 use crate::record::Record;
@@ -362,7 +362,7 @@ impl UrlsChange {
             Self::Forget => format!("forget URLs {of}{which}"),
             Self::Revisit => format!("fetch done URLs {of}{which} again"),
             Self::ForgetPages(before) => {
-                format!("forget pages {of}{which} last visited before {}", before.as_millis())
+                format!("forget pages {of}{which} last visited before {}", Civil::from(*before))
             }
         }
     }

@@ -199,6 +199,15 @@ fn steers(c: char) -> bool {
         || matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
+/// A text as one word of a command that somebody may paste: in quotes, if a shell would make something else of it.
+pub(crate) fn pasted(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:@%+=,".contains(c);
+    if !text.is_empty() && text.chars().all(is_plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", plain(text).replace('\'', r"'\''"))
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -232,5 +241,13 @@ mod tests {
         check(json!("=1+cmd|'x'"), "'=1+cmd|'x'");
         check(json!("@a,b"), "\"'@a,b\"");
         check(json!({"a": 1}), "\"{\"\"a\"\":1}\"");
+    }
+
+    #[test]
+    fn what_is_pasted_is_one_word() {
+        assert_eq!(pasted("disk:/a/b-c_1.d"), "disk:/a/b-c_1.d");
+        assert_eq!(pasted("disk:a?durability=interval&period=1s"), "'disk:a?durability=interval&period=1s'");
+        assert_eq!(pasted("disk:it's"), r"'disk:it'\''s'");
+        assert_eq!(pasted(""), "''");
     }
 }

@@ -17,6 +17,7 @@ use super::watch::Telling;
 use super::{CrawlArgs, plan, seeds};
 use crate::config::FileConfig;
 use crate::ended::complain_of_crawl;
+use crate::output::pasted;
 use crate::{moment, store_url};
 
 pub(super) const NO_SEEDS: &str =
@@ -52,8 +53,9 @@ pub(super) fn crawl(args: &CrawlArgs, config: &FileConfig, load: LoadConfig) -> 
         if !own_store && !in_memory {
             return Err(format!(
                 "--fresh removes only what is in the folder, and this crawl is kept in {}: remove it with `trapline \
-                 frontier --store {0} steer crawl delete`, or choose another name with --set crawl.name=NAME",
-                store_url::shown(&store_url)
+                 frontier --store {} steer crawl delete`, or choose another name with --set crawl.name=NAME",
+                store_url::shown(&store_url),
+                pasted(&store_url::shown(&store_url))
             ));
         }
         folder.clear(args.yes, own_store)?;

@@ -85,7 +85,12 @@ impl<'a> Address<'a> {
     }
 
     fn how_to_make(self, url: &str) -> String {
-        let crawl = if self.crawl == "default" { String::new() } else { format!(" --crawl {}", self.crawl) };
+        let crawl = if self.crawl == "default" {
+            String::new()
+        } else {
+            format!(" --crawl {}", output::pasted(self.crawl))
+        };
+        let url = output::pasted(url);
         format!("`trapline frontier --store {url}{crawl} admit` makes it with its first URLs")
     }
 

@@ -12,6 +12,9 @@ use super::{Ended, listing, moment};
 /// List background work, or stop some: what is done to many URLs or dead letters
 ///
 /// Shows what is under way and the last jobs that have ended, with how many URLs each has changed. Work goes on with every command.
+///
+/// passed is how many URLs it has looked at, of total, those that were forgotten meanwhile among them; affected, how many of them it
+/// has changed. One that was stopped has ended before it has looked at all.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -19,8 +22,12 @@ Examples:
   trapline frontier --store disk:crawl jobs --cancel 7")]
 pub(super) struct Jobs {
     /// Stop this job where it is; what it has done stays done
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", value_parser = number)]
     cancel: Option<u64>,
+}
+
+fn number(text: &str) -> Result<u64, &'static str> {
+    text.parse().map_err(|_| "a job has a number: `trapline frontier jobs` lists them")
 }
 
 const COLUMNS: [&str; 6] = ["id", "ended", "passed", "total", "affected", "what"];

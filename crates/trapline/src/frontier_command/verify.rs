@@ -10,11 +10,12 @@ use trapline_stores::disk::{self, Damage, Repaired, Verified};
 use super::address::Address;
 use super::output::{Output, Row};
 use super::{Ended, progress};
+use crate::output::pasted;
 use crate::store_url;
 
 /// Read everything in a store, and tell what is damaged
 ///
-/// Every checksum is compared, every command done again from the first day, every snapshot held against that, every count and
+/// Every checksum is compared, every command done again from the first day or the oldest snapshot, every snapshot held against that, every count and
 /// order in the frontier looked at, and every request read. Nothing is changed, and the store may be in use: what is written meanwhile is not looked
 /// at. Takes about as long as opening would without snapshots.
 ///
@@ -57,7 +58,8 @@ impl VerifyStore {
                 (true, None) => out.say("All is whole."),
                 (true, Some(_)) => out.say("All is whole, so there is nothing to repair, and nothing was written."),
                 (false, _) => out.say(&format!(
-                    "Nothing was changed. `trapline frontier --store {url} verify --repair NEWFOLDER` saves what is readable."
+                    "Nothing was changed. `trapline frontier --store {} verify --repair NEWFOLDER` saves what is readable.",
+                    pasted(url)
                 )),
             }
             return Ok(if is_whole { Ended::Well } else { Ended::WithComplaints });
