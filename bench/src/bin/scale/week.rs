@@ -47,6 +47,7 @@ pub fn run(wish: &Wish) {
             let answers = answers.expect("the store settles");
             assert!(answers.iter().all(|answer| answer.answer == Answer::Done), "no lease is stale");
             let share = settled as f64 / wish.settlements as f64;
+            // Not sooner than its part of the time.
             std::thread::sleep(wish.duration.mul_f64(share).saturating_sub(since.elapsed()));
         }
         let rate = (settled - before) as f64 / begun.elapsed().as_secs_f64();
@@ -68,6 +69,7 @@ fn rest(frontier: &Frontier, now: Timestamp) {
         if disk.log_bytes < least {
             (least, since) = (disk.log_bytes, Instant::now());
         }
+        // Nothing tells when the store has tidied up.
         std::thread::sleep(Duration::from_secs(1));
     }
     row("at rest", 0.0, [0.0; 4], &stats(frontier, now));

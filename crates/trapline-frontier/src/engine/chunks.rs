@@ -8,25 +8,18 @@
 //! from which the list was made can stay there until then: they are lent.
 
 use std::cell::{Cell, OnceCell, RefCell};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::late::Late;
 use super::room::{Room, Shelved, unwind};
+use super::shot::{Photographed, Shot};
 use super::spine::Spine;
 use crate::frame_source::FrameSource;
 use crate::shelf::SHELF_THINGS;
 
 /// How many things a chunk holds.
 pub(super) const CHUNK: usize = SHELF_THINGS;
-const CHUNK_BITS: u32 = CHUNK.trailing_zeros();
-
-/// What a list of things can be photographed as.
-pub(super) trait Photographed {
-    type Photo;
-
-    /// All that is to be kept of it.
-    fn photo(&self) -> Self::Photo;
-}
+pub(super) const CHUNK_BITS: u32 = CHUNK.trailing_zeros();
 
 #[derive(Debug)]
 pub(super) struct Chunks<T: Photographed> {
@@ -63,43 +56,6 @@ struct Shelving<T> {
     /// What a chunk is written in.
     bytes: Vec<u8>,
     late: RefCell<Late>,
-}
-
-/// What things that are on the shelf are to be told when they come back.
-#[derive(Debug, Default)]
-struct Late {
-    /// By chunk, for things by their numbers in it.
-    news: BTreeMap<usize, Vec<(u16, u32)>>,
-    count: usize,
-    /// The chunk that comes back next if there is too much of it.
-    next: usize,
-}
-
-/// So much of it may wait for each chunk on average. Then bringing one back for it costs little for each.
-const LATE_MEAN: usize = 64;
-
-/// What a piece of it takes, with the room that its list has, where there is much of it.
-const LATE_BYTES: usize = 16;
-
-impl Late {
-    fn tell<T>(&self, chunk: usize, things: &mut [T], amend: fn(&mut T, u32)) {
-        for (at, news) in self.news.get(&chunk).into_iter().flatten() {
-            amend(&mut things[usize::from(*at)], *news);
-        }
-    }
-
-    fn add(&mut self, at: usize, news: u32) {
-        self.news.entry(at >> CHUNK_BITS).or_default().push(((at & (CHUNK - 1)) as u16, news));
-        self.count += 1;
-    }
-
-    /// A chunk for which some of it waits, another one each time.
-    fn next_chunk(&mut self) -> Option<usize> {
-        let chunk = self.news.range(self.next..).chain(self.news.range(..self.next)).next();
-        let chunk = chunk.map(|(chunk, _)| *chunk)?;
-        self.next = chunk + 1;
-        Some(chunk)
-    }
 }
 
 /// Where lent chunks are.
@@ -157,10 +113,8 @@ impl<T> Shelving<T> {
     /// One thing of a chunk that is only here.
     fn one(&self, place: u64, at: usize) -> T {
         let mut thing = (self.one)(&self.room, place, at & (CHUNK - 1));
-        let late = self.late.borrow();
-        let all = late.news.get(&(at >> CHUNK_BITS)).into_iter().flatten();
-        for (_, news) in all.filter(|(number, _)| usize::from(*number) == at & (CHUNK - 1)) {
-            (self.amend)(&mut thing, *news);
+        for news in self.late.borrow().of(at) {
+            (self.amend)(&mut thing, news);
         }
         thing
     }
@@ -168,10 +122,7 @@ impl<T> Shelving<T> {
     /// The things of a chunk are in memory again, and know what there was to tell. Answers whether there was anything.
     fn came_back(&self, number: usize) -> bool {
         self.room.came_back(Self::BYTES);
-        let mut late = self.late.borrow_mut();
-        let told = late.news.remove(&number).map_or(0, |news| news.len());
-        late.count -= told;
-        told > 0
+        self.late.borrow_mut().told(number)
     }
 
     /// Puts a chunk away. It stays if it must, or if there is no room.
@@ -187,65 +138,6 @@ impl<T> Shelving<T> {
             chunk.is_changed.set(false);
             chunk.things.take();
         }
-    }
-}
-
-/// A photograph being taken.
-#[derive(Debug)]
-struct Shot<P> {
-    /// How many things there were when it began.
-    len: usize,
-    /// The next chunk to be taken.
-    next: usize,
-    /// Of each chunk, what has changed since.
-    saved: Vec<Option<Box<Saved<P>>>>,
-}
-
-/// Things of a chunk as they were before they changed, and a bit for each of them.
-#[derive(Debug)]
-struct Saved<P> {
-    which: [u64; CHUNK / 64],
-    photos: Vec<(u16, P)>,
-}
-
-impl<P> Shot<P> {
-    fn new(len: usize) -> Self {
-        let mut saved = Vec::new();
-        saved.resize_with(len.div_ceil(CHUNK), || None);
-        Self { len, next: 0, saved }
-    }
-
-    /// Whether a thing is in the picture, not taken yet, and as it was.
-    fn wants(&self, at: usize) -> bool {
-        let (chunk, at) = (at >> CHUNK_BITS, at & (CHUNK - 1));
-        let is_saved = |saved: &Saved<P>| saved.which[at / 64] & (1 << (at % 64)) != 0;
-        (self.next..self.saved.len()).contains(&chunk)
-            && at < self.len_of(chunk)
-            && !self.saved[chunk].as_deref().is_some_and(is_saved)
-    }
-
-    fn save(&mut self, at: usize, photo: P) {
-        let (chunk, at) = (at >> CHUNK_BITS, at & (CHUNK - 1));
-        let saved = self.saved[chunk]
-            .get_or_insert_with(|| Box::new(Saved { which: [0; CHUNK / 64], photos: Vec::new() }));
-        saved.which[at / 64] |= 1 << (at % 64);
-        saved.photos.push((at as u16, photo));
-    }
-
-    /// How many things of a chunk are in the picture.
-    fn len_of(&self, chunk: usize) -> usize {
-        (self.len - chunk * CHUNK).min(CHUNK)
-    }
-
-    fn take<T: Photographed<Photo = P>>(&mut self, chunk: usize, things: &[T]) -> Vec<P> {
-        let mut saved = self.saved[chunk].take().map_or_else(Vec::new, |saved| saved.photos);
-        saved.sort_unstable_by_key(|(at, _)| *at);
-        let mut saved = saved.into_iter().peekable();
-        let photo = |(at, thing): (usize, &T)| match saved.next_if(|(next, _)| usize::from(*next) == at) {
-            Some((_, photo)) => photo,
-            None => thing.photo(),
-        };
-        things[..self.len_of(chunk)].iter().enumerate().map(photo).collect()
     }
 }
 
@@ -297,7 +189,7 @@ impl<T: Photographed + Shelved> Chunks<T> {
         let full = self.shelving.as_ref().and_then(|shelving| {
             let mut late = shelving.late.borrow_mut();
             late.add(at, news);
-            if late.count > self.chunks.len() * LATE_MEAN { late.next_chunk() } else { None }
+            if late.is_much(self.chunks.len()) { late.next_chunk() } else { None }
         });
         if let Some(number) = full {
             self.here(number);
@@ -391,7 +283,7 @@ impl<T: Photographed> Chunks<T> {
 
     /// How much memory it takes besides what can be put on the shelf.
     pub(super) fn fixed_bytes(&self) -> usize {
-        let late = self.shelving.as_ref().map_or(0, |shelving| shelving.late.borrow().count * LATE_BYTES);
+        let late = self.shelving.as_ref().map_or(0, |shelving| shelving.late.borrow().bytes());
         self.chunks.bytes() + late
     }
 
@@ -487,20 +379,17 @@ impl<T: Photographed> Chunks<T> {
 
     /// The next chunk of the photograph; None when it is complete, or none was begun.
     pub(super) fn take_shot(&mut self) -> Option<Vec<T::Photo>> {
-        let shot = self.shot.as_mut()?;
-        let number = shot.next;
-        if number * CHUNK >= shot.len {
+        let Some(number) = self.shot.as_mut()?.next_chunk() else {
             self.shot = None;
             return None;
-        }
-        shot.next += 1;
+        };
         if self.chunks[number].things.get().is_none() {
             // It is only looked at, and stays where it is.
             let things = self.read_elsewhere(number, self.len_of(number));
             return self.shot.as_mut().map(|shot| shot.take(number, &things));
         }
         let things = self.chunks[number].things.get().map_or(&[][..], Vec::as_slice);
-        Some(shot.take(number, things))
+        self.shot.as_mut().map(|shot| shot.take(number, things))
     }
 
     /// Gives a photograph up.
@@ -540,6 +429,7 @@ mod tests {
     use std::sync::Mutex;
 
     use super::*;
+    use crate::engine::late::{BYTES as LATE_BYTES, MEAN};
     use crate::shelf::Shelf;
 
     /// A shelf in memory, which may have room for so many chunks only.
@@ -657,12 +547,12 @@ mod tests {
             let before = expected.clone();
             chunks.begin_shot();
             let mut seen = chunks.take_shot().unwrap();
-            let most = LATE_MEAN * 20;
+            let most = MEAN * 20;
             for change in 0..most / 2 * round {
                 let at = (round * 7919 + change * 104_729) % expected.len();
                 chunks.amend(at, change as u32);
                 expected[at] = change;
-                let late = chunks.shelving.as_ref().unwrap().late.borrow().count;
+                let late = chunks.shelving.as_ref().unwrap().late.borrow().len();
                 assert!(late <= most, "{late} in round {round}");
                 assert_eq!(chunks.fixed_bytes(), chunks.chunks.bytes() + late * LATE_BYTES);
             }
@@ -674,7 +564,7 @@ mod tests {
             assert!(std::iter::from_fn(|| chunks.take_shot()).flatten().eq(expected.iter().copied()));
             if round % 2 == 0 {
                 assert!((0..chunks.len()).all(|at| chunks[at] == expected[at]));
-                assert_eq!(chunks.shelving.as_ref().unwrap().late.borrow().count, 0);
+                assert_eq!(chunks.shelving.as_ref().unwrap().late.borrow().len(), 0);
             }
         }
     }

@@ -116,9 +116,8 @@ impl Ahead {
 
 impl Sizes {
     pub(crate) fn of(options: &DiskOptions) -> Self {
-        let segment_bytes =
-            options.segment_bytes.clamp(DiskOptions::SEGMENT_BYTES_MIN, DiskOptions::SEGMENT_BYTES_MAX);
-        Self { segment_bytes, min_free_disk: options.min_free_disk }
+        let DiskOptions { segment_bytes, min_free_disk, .. } = options.within_bounds();
+        Self { segment_bytes, min_free_disk }
     }
 
     /// How large a segment is made: a megabyte at first, so that a small store is small.

@@ -151,7 +151,7 @@ impl DiskStore {
     ) -> Result<Self, StoreError> {
         let started = Instant::now();
         let DiskOptions { durability, snapshot_bytes, segment_bytes, quiet, background, max_memory, .. } =
-            *options;
+            options.within_bounds();
         let swap = max_memory.map(|most| Arc::new(Swap::new(Arc::clone(files), most, options.min_free_disk)));
         let lender = Arc::new(Lender::new(options.lazy_bytes));
         let recovery = recover(files, options, swap.as_ref(), &lender)?;

@@ -62,6 +62,15 @@ impl DiskOptions {
 
     /// Larger segments than this are made this large.
     pub const SEGMENT_BYTES_MAX: u64 = 2 << 30;
+
+    /// Shorter times than this are made this long.
+    pub const QUIET_MIN: Duration = Duration::from_millis(1);
+
+    /// The same with sizes and times that a store can have.
+    pub(super) fn within_bounds(self) -> Self {
+        let segment_bytes = self.segment_bytes.clamp(Self::SEGMENT_BYTES_MIN, Self::SEGMENT_BYTES_MAX);
+        Self { segment_bytes, quiet: self.quiet.max(Self::QUIET_MIN), ..self }
+    }
 }
 
 impl Default for DiskOptions {

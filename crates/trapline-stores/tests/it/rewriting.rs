@@ -247,7 +247,10 @@ fn a_store_that_is_used_stays_small() {
 /// A busy hour leaves much of the log behind: what came since the older of two snapshots. When hardly anything is asked for
 /// any more, it goes too.
 #[test]
-#[expect(clippy::disallowed_methods, reason = "what is waited for is that nothing happens")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the thread tells nobody when it has tidied up, and then nothing is to happen"
+)]
 fn a_store_at_rest_gives_back_what_it_has_too_much() {
     let folder = TestFolder::new();
     let busy = DiskOptions { background: true, ..SMALL };
@@ -279,6 +282,22 @@ fn a_store_at_rest_gives_back_what_it_has_too_much() {
     let verified = verify(folder.path(), &mut |_| {}).expect("it can be verified");
     assert_eq!((verified.damages.len(), verified.urls), (0, 2000), "{verified:?}");
     assert_eq!(urls(&open_at(&folder, &busy).1, at(15_000)), expected);
+}
+
+/// Sizes and times that no store can have are made such as it can.
+#[test]
+fn options_without_bounds_do_no_harm() {
+    for (segment_bytes, quiet) in [(0, Duration::ZERO), (u64::MAX, Duration::MAX), (u64::MAX, Duration::ZERO)]
+    {
+        let folder = TestFolder::new();
+        let options = DiskOptions { segment_bytes, quiet, background: true, ..SMALL };
+        let (store, crawl) = open_at(&folder, &options);
+        admit(&crawl, 300);
+        visit_all(&crawl, 1..20);
+        let expected = urls(&crawl, at(15_000));
+        store.close().expect("it closes");
+        assert_eq!(urls(&open_at(&folder, &options).1, at(15_000)), expected);
+    }
 }
 
 /// A pending URL of 70 characters takes at most 60 bytes of the log, all in, once it was moved.

@@ -6,10 +6,10 @@ use trapline_core::Timestamp;
 use super::column::Column;
 use super::parts::{MomentMessage, entry, moment, read_entry, read_moment, shifted, unshifted};
 use super::{BadImage, Content};
-use crate::engine::chunks::Photographed;
 use crate::engine::more::More;
 use crate::engine::payloads::Place;
 use crate::engine::queues::QueueId;
+use crate::engine::shot::Photographed;
 use crate::engine::urls::{Band, EntryId, Live, Record, Urls};
 use crate::verbs::{PageRecord, Visit};
 

@@ -8,10 +8,10 @@ use super::parts::{
     MomentMessage, SpanMessage, case, formers, moment, narrow, read_formers, read_moment, read_span,
 };
 use super::{BadImage, Content};
-use crate::engine::chunks::Photographed;
 use crate::engine::groups::GroupId;
 use crate::engine::order::Order;
 use crate::engine::queues::{Lack, Queue, QueueTerms, QueueTimer, Queues, Rare, Retired, Standing, Term};
+use crate::engine::shot::Photographed;
 use crate::engine::urls::EntryId;
 use crate::report::QueueState;
 
