@@ -583,7 +583,7 @@ impl Store for DiskStore {
             Ok((engine.settle(crawl, now, &batch)?, which))
         };
         let put = |bytes: &mut Vec<u8>, (answers, which): &(Vec<Settled>, Which)| {
-            let texts = logged::settle(bytes, (crawl, now), (&batch, answers), *which);
+            let texts = logged::settle(bytes, record::TEXTS, (crawl, now), (&batch, answers), *which);
             (texts, answers::settled(answers, *which))
         };
         let bound = logged::bound_settle(crawl, &batch) + ahead_bytes;

@@ -206,6 +206,11 @@ impl Lengths {
         (url, rest, self.page.map(|_| page))
     }
 
+    /// The page record in a text.
+    pub(crate) fn page_of(self, text: &[u8]) -> Option<&[u8]> {
+        self.parts(text).2
+    }
+
     /// The bytes of the text that begins these, if they are as they were written.
     pub(crate) fn check(self, bytes: &[u8]) -> Result<&[u8], NoText> {
         let text = bytes.get(..self.all()).ok_or(NoText)?;
@@ -236,6 +241,16 @@ impl Lengths {
         let page = page.map(packed_page::decode).transpose().map_err(|_| NoText)?;
         Ok(Text { request, page })
     }
+}
+
+/// The texts that lie one after the other in these bytes, as far as there are any.
+pub(crate) fn each(mut bytes: &[u8]) -> impl Iterator<Item = (Lengths, &[u8])> {
+    std::iter::from_fn(move || {
+        let lengths = lengths(bytes).ok()?;
+        let (text, rest) = bytes.split_at_checked(lengths.all())?;
+        bytes = rest;
+        Some((lengths, text))
+    })
 }
 
 /// The text that begins these bytes, and how many it takes.

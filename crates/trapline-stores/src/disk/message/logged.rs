@@ -4,11 +4,11 @@
 
 use std::sync::Arc;
 
-use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint};
 use prost::{Message, Oneof};
 use trapline_core::{Candidate, Identity, Request, Terms, Timestamp};
 use trapline_frontier::{
-    Admission, NoteWrite, Outcome, Owner, Settled, Settlement, Steer, Visit, Want, packed_page,
+    Admission, LeaseId, NoteWrite, Outcome, Owner, PageRecord, Settled, Settlement, Steer, Visit, Want,
+    packed_page,
 };
 
 use super::candidate::{StatementMessage, TermsMessage};
@@ -21,7 +21,7 @@ use crate::disk::text;
 
 #[derive(Clone, PartialEq, Message)]
 struct Body {
-    #[prost(oneof = "Verb", tags = "1, 2, 3, 4, 5, 6")]
+    #[prost(oneof = "Verb", tags = "1, 2, 3, 4, 5, 6, 7")]
     verb: Option<Verb>,
 }
 
@@ -39,6 +39,8 @@ enum Verb {
     Pass(PassMessage),
     #[prost(message, tag = "6")]
     Move(MoveMessage),
+    #[prost(message, tag = "7")]
+    SettleInColumns(SettleColumnsMessage),
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -67,6 +69,7 @@ struct AdmitMessage {
     candidates: Option<CandidatesMessage>,
 }
 
+/// Settlements as they were written at first.
 #[derive(Clone, PartialEq, Message)]
 struct SettleMessage {
     #[prost(string, tag = "1")]
@@ -83,6 +86,34 @@ struct SettleMessage {
     #[prost(uint32, repeated, tag = "5")]
     link_counts: Vec<u32>,
 }
+
+#[derive(Clone, PartialEq, Message)]
+struct SettleColumnsMessage {
+    #[prost(string, tag = "1")]
+    crawl: String,
+    #[prost(uint64, tag = "2")]
+    now: u64,
+    /// How far each lease is from the one before.
+    #[prost(sint64, repeated, tag = "3")]
+    lease_steps: Vec<i64>,
+    /// What there is to each settlement: [`SAYS_MORE`] and [`AS_KEPT`]. Empty if all of them are done, and that is all.
+    #[prost(bytes = "vec", tag = "4")]
+    forms: Vec<u8>,
+    /// Those that say more, without their leases and links.
+    #[prost(message, repeated, tag = "5")]
+    more: Vec<SettlementMessage>,
+    /// The links of all of them.
+    #[prost(message, optional, tag = "6")]
+    links: Option<CandidatesMessage>,
+    /// How many of those belong to each settlement; empty where there are none.
+    #[prost(uint32, repeated, tag = "7")]
+    link_counts: Vec<u32>,
+}
+
+/// A settlement that is more than done.
+const SAYS_MORE: u8 = 1;
+/// What its visit found, and when the next one is due, is in the text that the visit has left, and nowhere else.
+const AS_KEPT: u8 = 2;
 
 /// Which candidates of a batch are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,14 +153,27 @@ pub(crate) fn admit(
 }
 
 /// Appends settlements, and before them the texts of those links whose requests were not kept. Answers how long these
-/// are.
+/// are. What was kept begins at a byte.
 pub(crate) fn settle(
     bytes: &mut Vec<u8>,
+    kept: usize,
     (crawl, now): (&str, Timestamp),
     (batch, answers): (&[Settlement], &[Settled]),
     which: Which,
 ) -> usize {
     let begin = bytes.len();
+    let (mut forms, mut more) = (Vec::with_capacity(batch.len()), Vec::new());
+    let mut pages = said_pages(&bytes[kept..]).peekable();
+    for settlement in batch {
+        let is_as_kept = pages.next_if(|page| is_of(settlement, page)).is_some();
+        let beside = SettlementMessage::beside(settlement, is_as_kept);
+        forms.push(u8::from(beside.is_some()) * SAYS_MORE | u8::from(is_as_kept) * AS_KEPT);
+        more.extend(beside);
+    }
+    drop(pages);
+    if forms.iter().all(|form| *form == 0) {
+        forms.clear();
+    }
     let mut columns = Columns::default();
     let mut link_counts = Vec::with_capacity(batch.len());
     for (settlement, settled) in batch.iter().zip(answers) {
@@ -146,47 +190,30 @@ pub(crate) fn settle(
         link_counts.clear();
     }
     let texts = bytes.len() - begin;
-    let links = (columns.len > 0).then(|| columns.finish());
-    // Messages one after the other are one message. The batch is put between what comes before it and after it, one by one.
-    let mut message = Vec::with_capacity(HEAD + batch.len() * SETTLED);
-    let before = SettleMessage { crawl: crawl.to_owned(), now: now.as_millis(), ..SettleMessage::default() };
-    before.encode(&mut message).expect("a vector has room for everything");
-    for settlement in batch {
-        put_settlement(&mut message, settlement);
-    }
-    let after = SettleMessage { links, link_counts, ..SettleMessage::default() };
-    after.encode(&mut message).expect("a vector has room for everything");
-    encode_key(SETTLE_TAG, WireType::LengthDelimited, bytes);
-    encode_varint(message.len() as u64, bytes);
-    bytes.extend_from_slice(&message);
+    let message = SettleColumnsMessage {
+        crawl: crawl.to_owned(),
+        now: now.as_millis(),
+        lease_steps: steps(batch.iter().map(|settlement| settlement.lease.0)),
+        forms,
+        more,
+        links: (columns.len > 0).then(|| columns.finish()),
+        link_counts,
+    };
+    put(bytes, Verb::SettleInColumns(message));
     texts
 }
 
-/// Appends a settlement to a [`SettleMessage`]. Most of them say only that it is done: these are put there directly.
-fn put_settlement(bytes: &mut Vec<u8>, settlement: &Settlement) {
-    let Settlement { lease, outcome, delay, links: _, notes } = settlement;
-    let is_plain = match outcome {
-        Outcome::Done { visit, next } => next.is_none() && *visit == Visit::default(),
-        _ => false,
-    };
-    if is_plain && delay.is_none() && notes.is_empty() && lease.0 > 0 {
-        encode_key(BATCH_TAG, WireType::LengthDelimited, bytes);
-        bytes.push((1 + encoded_len_varint(lease.0) + DONE.len()) as u8);
-        encode_key(1, WireType::Varint, bytes);
-        encode_varint(lease.0, bytes);
-        bytes.extend_from_slice(&DONE);
-    } else {
-        prost::encoding::message::encode(BATCH_TAG, &SettlementMessage::without_links(settlement), bytes);
-    }
+/// What visits have left in these texts, but for those of which a settlement has nothing to say.
+fn said_pages(texts: &[u8]) -> impl Iterator<Item = PageRecord> {
+    let pages = text::each(texts).filter_map(|(lengths, text)| lengths.page_of(text));
+    let pages = pages.filter_map(|page| packed_page::decode(page).ok());
+    pages.filter(|page| page.next.is_some() || page.visit != Visit::default())
 }
 
-/// The tags of a settle verb in [`Verb`], and of a settlement in [`SettleMessage`].
-const SETTLE_TAG: u32 = 3;
-const BATCH_TAG: u32 = 3;
-/// An outcome that is done without anything more: its tag, and no bytes.
-const DONE: [u8; 2] = [2 << 3 | WireType::LengthDelimited as u8, 0];
-/// Most settlements take no more bytes.
-const SETTLED: usize = 16;
+/// Whether a page record says what a settlement does of a visit.
+fn is_of(settlement: &Settlement, page: &PageRecord) -> bool {
+    matches!(&settlement.outcome, Outcome::Done { visit, next } if *visit == page.visit && *next == page.next)
+}
 
 /// Appends a claim.
 pub(crate) fn claim(bytes: &mut Vec<u8>, crawl: Option<&str>, now: Timestamp, want: &Want) {
@@ -253,21 +280,16 @@ pub(crate) fn read(message: &[u8], texts: &[u8]) -> Result<Command, Unreadable> 
         }
         Verb::Claim(message) => read_claim(message)?,
         Verb::Settle(SettleMessage { crawl, now, batch, links, link_counts }) => {
-            let mut links = links.unwrap_or_default().read(requests)?.into_iter();
-            let mut settlements = Vec::with_capacity(batch.len());
-            for (number, settlement) in batch.into_iter().enumerate() {
-                let mut settlement = settlement.read()?;
-                let count = link_counts.get(number).copied().unwrap_or(0) as usize;
-                settlement.links = links.by_ref().take(count).collect();
-                if settlement.links.len() != count {
-                    return Err(Unreadable::Lacks("a link"));
-                }
-                settlements.push(settlement);
-            }
-            if links.next().is_some() {
-                return Err(Unreadable::Beyond("a link"));
-            }
-            Command::Settle { crawl, now: read_time(now), batch: settlements }
+            let mut batch: Vec<_> =
+                batch.into_iter().map(SettlementMessage::read).collect::<Result<_, _>>()?;
+            add_links(&mut batch, links.unwrap_or_default().read(requests)?, &link_counts)?;
+            Command::Settle { crawl, now: read_time(now), batch }
+        }
+        Verb::SettleInColumns(message) => {
+            let SettleColumnsMessage { crawl, now, lease_steps, forms, more, links, link_counts } = message;
+            let mut batch = read_settlements(&lease_steps, &forms, more, texts)?;
+            add_links(&mut batch, links.unwrap_or_default().read(requests)?, &link_counts)?;
+            Command::Settle { crawl, now: read_time(now), batch }
         }
         Verb::Steer(message) => read_steer(message)?,
         Verb::Pass(PassMessage { crawl, now }) => Command::Pass { crawl, now: read_time(now) },
@@ -284,6 +306,52 @@ pub(crate) fn read(message: &[u8], texts: &[u8]) -> Result<Command, Unreadable> 
             Command::Move { crawl, owners: owners.into_iter().zip(places).collect() }
         }
     })
+}
+
+/// Settlements without their links.
+fn read_settlements(
+    lease_steps: &[i64],
+    forms: &[u8],
+    more: Vec<SettlementMessage>,
+    texts: &[u8],
+) -> Result<Vec<Settlement>, Unreadable> {
+    if !forms.is_empty() && forms.len() != lease_steps.len() {
+        return Err(Unreadable::Lacks("some of its settlements"));
+    }
+    let forms = forms.iter().copied().chain(std::iter::repeat(0));
+    let (mut more, mut pages) = (more.into_iter(), said_pages(texts));
+    let mut batch = Vec::with_capacity(lease_steps.len());
+    for (lease, form) in walk(lease_steps).into_iter().zip(forms) {
+        let mut settlement = match form & SAYS_MORE {
+            0 => Settlement::new(LeaseId(lease), Outcome::done()),
+            _ => more.next().ok_or(Unreadable::Lacks("a settlement"))?.read()?,
+        };
+        settlement.lease = LeaseId(lease);
+        if form & AS_KEPT != 0 {
+            let PageRecord { visit, next, .. } = pages.next().ok_or(Unreadable::Lacks("a visit"))?;
+            settlement.outcome = Outcome::Done { visit, next };
+        }
+        if form & !(SAYS_MORE | AS_KEPT) != 0 {
+            return Err(Unreadable::Beyond("the form of a settlement"));
+        }
+        batch.push(settlement);
+    }
+    if more.next().is_some() {
+        return Err(Unreadable::Beyond("a settlement"));
+    }
+    Ok(batch)
+}
+
+/// Gives settlements their links, so many each.
+fn add_links(batch: &mut [Settlement], links: Vec<Candidate>, counts: &[u32]) -> Result<(), Unreadable> {
+    let mut links = links.into_iter();
+    for (settlement, count) in batch.iter_mut().zip(counts) {
+        settlement.links = links.by_ref().take(*count as usize).collect();
+        if settlement.links.len() != *count as usize {
+            return Err(Unreadable::Lacks("a link"));
+        }
+    }
+    if links.next().is_some() { Err(Unreadable::Beyond("a link")) } else { Ok(()) }
 }
 
 /// Requests that were put, and the keys of notes.
@@ -541,32 +609,118 @@ mod tests {
         }
     }
 
+    /// What a visit leaves, if it leaves anything.
+    fn left(settlement: &Settlement, bytes: &mut Vec<u8>) {
+        let Outcome::Done { visit, next } = &settlement.outcome else { return };
+        let page = PageRecord { visited: NOW, visit: visit.clone(), visits: 2, changes: 1, next: *next };
+        let (mut request, page) = (Vec::new(), packed_page::encode(&page));
+        text::append(&mut request, &Request::get("http://a.example/"));
+        text::append_with_page(bytes, &request, &page);
+    }
+
+    fn settled(settlement: &Settlement) -> Settled {
+        match settlement.lease {
+            LeaseId(0) => Settled { answer: Answer::Stale, links: Vec::new() },
+            _ => Settled { answer: Answer::Done, links: answers(settlement.links.len()) },
+        }
+    }
+
     #[test]
     fn settlements_come_back_as_they_were_but_for_links_left_out() {
         let mut batch = settlements::samples();
         let plain = [1, 127, 128, u64::MAX].map(|lease| Settlement::new(LeaseId(lease), Outcome::done()));
         batch.extend(plain);
-        let answer = |settlement: &Settlement| match settlement.lease {
-            LeaseId(0) => Settled { answer: Answer::Stale, links: Vec::new() },
-            _ => Settled { answer: Answer::Done, links: answers(settlement.links.len()) },
+        let visit = Visit { status: 200, digest: Some(vec![7; 32]), ..Visit::default() };
+        let visited = Outcome::Done { visit, next: Some(NOW) };
+        batch.extend([5, 6, 4].map(|lease| Settlement::new(LeaseId(lease), visited.clone())));
+        let answers: Vec<_> = batch.iter().map(settled).collect();
+        // The texts of visits as they are; of none; and somebody else's, who has come first.
+        let mine = |bytes: &mut Vec<u8>| batch.iter().for_each(|settlement| left(settlement, bytes));
+        let none = |_: &mut Vec<u8>| ();
+        let others = |bytes: &mut Vec<u8>| {
+            let visit = Visit { status: 404, ..Visit::default() };
+            left(&Settlement::new(LeaseId(1), Outcome::Done { visit, next: None }), bytes);
+            mine(bytes);
         };
-        let answers: Vec<_> = batch.iter().map(answer).collect();
-        for which in [Which::All, Which::Effective] {
-            let pairs = batch.iter().zip(&answers);
-            let mut bytes = kept(pairs.flat_map(|(one, settled)| one.links.iter().zip(&settled.links)));
-            let texts = bytes.len();
-            let texts = texts + settle(&mut bytes, ("c", NOW), (&batch, &answers), which);
-            assert!((bytes.len() as u64) < bound_settle("c", &batch));
-            let mut expected = batch.clone();
-            for (settlement, settled) in expected.iter_mut().zip(&answers) {
-                let links = settlement.links.iter().zip(&settled.links);
-                settlement.links =
-                    links.filter(|(_, a)| which.has(a)).map(|(link, _)| link.clone()).collect();
+        let left: [(&str, &dyn Fn(&mut Vec<u8>)); 3] =
+            [("mine", &mine), ("none", &none), ("others", &others)];
+        let mut lengths = Vec::new();
+        for (name, left) in left {
+            for which in [Which::All, Which::Effective] {
+                let pairs = batch.iter().zip(&answers);
+                let mut bytes = vec![0; 3];
+                bytes.extend(kept(pairs.flat_map(|(one, settled)| one.links.iter().zip(&settled.links))));
+                left(&mut bytes);
+                let texts = bytes.len();
+                let texts = texts + settle(&mut bytes, 3, ("c", NOW), (&batch, &answers), which);
+                assert!(((bytes.len() - texts) as u64) < bound_settle("c", &batch));
+                let mut expected = batch.clone();
+                for (settlement, settled) in expected.iter_mut().zip(&answers) {
+                    let links = settlement.links.iter().zip(&settled.links);
+                    settlement.links =
+                        links.filter(|(_, a)| which.has(a)).map(|(link, _)| link.clone()).collect();
+                }
+                let command = read(&bytes[texts..], &bytes[3..texts]).unwrap();
+                assert_eq!(
+                    command,
+                    Command::Settle { crawl: "c".to_owned(), now: NOW, batch: expected },
+                    "{name}"
+                );
+                lengths.push(bytes.len() - texts);
             }
-            let body = Body::decode(&bytes[texts..]).unwrap();
-            assert!(body.encode_to_vec() == bytes[texts..], "it is written as messages are");
-            let command = read(&bytes[texts..], &bytes[..texts]).unwrap();
-            assert_eq!(command, Command::Settle { crawl: "c".to_owned(), now: NOW, batch: expected });
+        }
+        let [mine, _, none, _, others, _] = lengths[..] else { panic!("six of them") };
+        assert!(mine + 3 * 32 < none, "what visits have found is not said twice: {mine} bytes, {none}");
+        assert_eq!(others, none, "what does not follow from the texts is said");
+    }
+
+    /// Settlements as they were written at first.
+    #[test]
+    fn settlements_of_the_first_form_are_read() {
+        let batch = settlements::samples();
+        let answers: Vec<_> = batch.iter().map(|settlement| answers(settlement.links.len())).collect();
+        let pairs = || batch.iter().zip(&answers).flat_map(|(one, answers)| one.links.iter().zip(answers));
+        let (mut columns, mut texts) = (Columns::default(), kept(pairs()));
+        for (link, answer) in pairs() {
+            columns.push(link, answer, &mut texts);
+        }
+        let without_links = |settlement: &Settlement| {
+            SettlementMessage::from(&Settlement { links: Vec::new(), ..settlement.clone() })
+        };
+        let message = SettleMessage {
+            crawl: "c".to_owned(),
+            now: NOW.as_millis(),
+            batch: batch.iter().map(without_links).collect(),
+            links: Some(columns.finish()),
+            link_counts: batch.iter().map(|settlement| settlement.links.len() as u32).collect(),
+        };
+        let mut bytes = Vec::new();
+        put(&mut bytes, Verb::Settle(message));
+        assert_eq!(read(&bytes, &texts).unwrap(), Command::Settle { crawl: "c".to_owned(), now: NOW, batch });
+    }
+
+    #[test]
+    fn settlements_that_cannot_be_are_errors() {
+        let more = || SettlementMessage::beside(&settlements::samples()[1], false);
+        let cases: [(&[u8], usize, &str); 6] = [
+            (&[0], 0, "it lacks some of its settlements"),
+            (&[SAYS_MORE, 0], 0, "it lacks a settlement"),
+            (&[SAYS_MORE, 0], 2, "it has a settlement that is out of bounds"),
+            (&[AS_KEPT, 0], 0, "it lacks a visit"),
+            (&[0, 4], 0, "it has the form of a settlement that is out of bounds"),
+            (&[], 1, "it has a settlement that is out of bounds"),
+        ];
+        for (forms, others, expected) in cases {
+            let message = SettleColumnsMessage {
+                lease_steps: vec![1, -1],
+                forms: forms.to_vec(),
+                more: more().into_iter().cycle().take(others).collect(),
+                ..SettleColumnsMessage::default()
+            };
+            let mut bytes = Vec::new();
+            put(&mut bytes, Verb::SettleInColumns(message));
+            let error = read(&bytes, &[]).unwrap_err().to_string();
+            assert!(error.starts_with(expected), "{forms:?}: {error}");
         }
     }
 

@@ -73,22 +73,32 @@ pub(super) struct NoteMessage {
 
 impl From<&Settlement> for SettlementMessage {
     fn from(settlement: &Settlement) -> Self {
-        let links = settlement.links.iter().map(CandidateMessage::from).collect();
-        Self { links, ..Self::without_links(settlement) }
-    }
-}
-
-impl SettlementMessage {
-    /// The same without its links, which are kept apart.
-    pub(super) fn without_links(settlement: &Settlement) -> Self {
-        let Settlement { lease, outcome, delay, links: _, notes } = settlement;
+        let Settlement { lease, outcome, delay, links, notes } = settlement;
         Self {
             lease: lease.0,
             outcome: Some(outcome.into()),
             delay: delay.map(Span::from),
-            links: Vec::new(),
+            links: links.iter().map(CandidateMessage::from).collect(),
             notes: notes.iter().map(NoteMessage::from).collect(),
         }
+    }
+}
+
+impl SettlementMessage {
+    /// What a settlement says beside its lease and its links, and beside its visit if that is kept elsewhere. None if it is done, and
+    /// that is all.
+    pub(super) fn beside(settlement: &Settlement, is_visit_kept: bool) -> Option<Self> {
+        let Settlement { lease: _, outcome, delay, links: _, notes } = settlement;
+        let done = Outcome::done();
+        let outcome = if is_visit_kept { &done } else { outcome };
+        let is_more = *outcome != done || delay.is_some() || !notes.is_empty();
+        is_more.then(|| Self {
+            lease: 0,
+            outcome: Some(outcome.into()),
+            delay: delay.map(Span::from),
+            links: Vec::new(),
+            notes: notes.iter().map(NoteMessage::from).collect(),
+        })
     }
 
     pub(super) fn read(self) -> Result<Settlement, Unreadable> {
