@@ -10,7 +10,7 @@ use super::ledger::Ledger;
 use super::log::Position;
 use super::snapshot;
 use super::trouble::stopped;
-use super::{Phase, Shared};
+use super::{Inner, Phase, Shared};
 
 /// Tells the keeper that there may be something to do.
 #[derive(Default)]
@@ -115,6 +115,58 @@ fn keep(shared: &Shared) {
     }
 }
 
+/// When a snapshot is due, by how much was written since the last one.
+pub(super) struct Due {
+    /// In any case.
+    at: u64,
+    /// If it gives back much of the log: so it is looked at, and again after so much more.
+    sooner: u64,
+    step: u64,
+    /// But not before then.
+    since: Instant,
+}
+
+impl Due {
+    /// Where much is given back, snapshots may be written so many times as fast as the log.
+    const TIMES_THE_LOG: u64 = 4;
+    /// However small they are, not more often than the log grows by this.
+    const LEAST: u64 = 16 << 20;
+    /// And for so many times as long as one took, there is no other.
+    const RESTS: u32 = 9;
+
+    /// After a snapshot of so many bytes, which took so long. `snapshot_bytes`: [`DiskOptions::snapshot_bytes`](super::DiskOptions).
+    pub(super) fn after(bytes: u64, took: Duration, snapshot_bytes: u64) -> Self {
+        let sooner = Self::LEAST.max(bytes / Self::TIMES_THE_LOG);
+        Self {
+            at: snapshot_bytes.max(bytes / 2),
+            sooner,
+            step: sooner / 4,
+            since: Instant::now() + took * Self::RESTS,
+        }
+    }
+
+    /// After one that failed.
+    fn again(unsaved: u64, snapshot_bytes: u64) -> Self {
+        let at = unsaved.saturating_add(snapshot_bytes);
+        Self { at, sooner: at, step: at, since: Instant::now() }
+    }
+
+    /// From so much on it may be.
+    pub(super) fn worth_a_look(&self) -> u64 {
+        self.at.min(self.sooner)
+    }
+
+    /// Whether it is, where the log has much too much or not.
+    fn is_now(&mut self, unsaved: u64, is_wasteful: bool) -> bool {
+        let is_worth_it = is_wasteful && unsaved >= self.sooner && Instant::now() >= self.since;
+        if unsaved >= self.at || is_worth_it {
+            return true;
+        }
+        self.sooner = unsaved.saturating_add(self.step);
+        false
+    }
+}
+
 /// If less than such a part of a segment was written in a while, nobody is in a hurry.
 const QUIET_SHARE: u64 = 16;
 
@@ -203,7 +255,7 @@ impl Shared {
     /// Whether hardly anything was written since the log ended there.
     fn is_quiet_since(&self, before: Option<Position>) -> bool {
         before.zip(self.log_end()).is_some_and(|(before, now)| {
-            now.segment == before.segment && now.at - before.at < self.segment_bytes / QUIET_SHARE
+            now.segment == before.segment && now.at - before.at < self.usual_segment() / QUIET_SHARE
         })
     }
 
@@ -222,7 +274,13 @@ impl Shared {
 
     /// Whether the log has more than half of what is needed on top of it, but for the segments that it is about to use.
     fn is_fat(&self) -> bool {
-        let most = |needed: u64| needed / 2 * 3 + 3 * self.segment_bytes;
+        let most = |needed: u64| needed / 2 * 3 + 3 * self.sizes.usual(needed);
+        self.disk().is_some_and(|disk| disk.log_bytes > most(disk.needed_bytes))
+    }
+
+    /// Whether it has so much on top that a snapshot would give some of it back.
+    fn is_wasteful(&self) -> bool {
+        let most = |needed: u64| needed / 4 * 5 + 2 * self.sizes.usual(needed);
         self.disk().is_some_and(|disk| disk.log_bytes > most(disk.needed_bytes))
     }
 
@@ -236,7 +294,15 @@ impl Shared {
     }
 
     fn wants_snapshot(&self) -> bool {
-        self.inner("look ahead").is_ok_and(|inner| inner.unsaved >= inner.enough)
+        const ATTEMPTED: &str = "look ahead";
+        if !self.inner(ATTEMPTED).is_ok_and(|inner| inner.unsaved >= inner.due.worth_a_look()) {
+            return false;
+        }
+        let is_wasteful = self.is_wasteful();
+        self.inner(ATTEMPTED).is_ok_and(|mut inner| {
+            let Inner { unsaved, due, .. } = &mut *inner;
+            due.is_now(*unsaved, is_wasteful)
+        })
     }
 
     /// Takes a snapshot, and says up to which record it goes. It is given up when the store leaves this phase.
@@ -256,12 +322,13 @@ impl Shared {
         let ledger = self.texts.ledger();
         let unsaved = std::mem::take(&mut inner.unsaved);
         drop(inner);
+        let began = Instant::now();
         let name = snapshot::name(position.next);
         let taken = self.write_snapshot(store, (position, &ledger), phase);
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         match taken {
             Ok(bytes) => {
-                inner.enough = self.snapshot_bytes.max(bytes / 2);
+                inner.due = Due::after(bytes, began.elapsed(), self.snapshot_bytes);
                 drop(inner);
                 let before = std::mem::replace(&mut snapshots.next, position.next);
                 snapshots.segment = position.segment;
@@ -274,7 +341,7 @@ impl Shared {
                 let is_abandoned = inner.phase == Phase::Abandoned;
                 // It is tried again when there is as much once more.
                 inner.unsaved += unsaved;
-                inner.enough = inner.unsaved.saturating_add(self.snapshot_bytes);
+                inner.due = Due::again(inner.unsaved, self.snapshot_bytes);
                 drop(inner);
                 if !is_abandoned {
                     let _ = self.files.remove(&name);

@@ -26,6 +26,8 @@ pub(crate) struct Log {
     size: u64,
     /// The next record's number.
     next: u64,
+    /// How large the next segment is made, unless its first record takes more.
+    usual: u64,
     ahead: Arc<Ahead>,
     /// Whether the next segment was asked for.
     has_asked: bool,
@@ -120,16 +122,30 @@ impl Sizes {
         Self { segment_bytes, min_free_disk }
     }
 
-    /// How large a segment is made: a megabyte at first, so that a small store is small.
-    pub(crate) fn of_segment(self, number: u64) -> u64 {
-        let grown = 1 << (20 + 2 * (number - 1).min(20));
-        grown.min(self.segment_bytes)
+    /// The first segment: a store of which there is little is small.
+    const FIRST: u64 = 1 << 20;
+    /// The others are no smaller than this.
+    const LEAST: u64 = 4 << 20;
+    /// Nor than such a part of what is needed of the log. What is set aside is up to two of them.
+    const SHARE: u64 = 32;
+
+    /// How large a segment is made where so much of the log is needed.
+    pub(crate) fn usual(self, needed: u64) -> u64 {
+        let share = needed / Self::SHARE;
+        (share - share % Self::FIRST).max(Self::LEAST).min(self.segment_bytes)
+    }
+
+    /// Whether a segment of this size may be used where another one would be made now.
+    pub(crate) fn is_fit(self, size: u64, needed: u64) -> bool {
+        let usual = self.usual(needed);
+        (usual / 2..=usual.saturating_mul(2).min(self.segment_bytes)).contains(&size)
     }
 }
 
 impl Log {
     pub(crate) fn new(files: Arc<dyn Files>, sizes: Sizes, place: Place) -> Self {
         let Place { segment, file, at, size, next } = place;
+        let usual = sizes.usual(0);
         let ahead = Arc::new(Ahead(Mutex::new(Next { newest: segment.number, blank: None })));
         Self {
             files,
@@ -139,6 +155,7 @@ impl Log {
             at,
             size,
             next,
+            usual,
             ahead,
             has_asked: false,
             is_tight: true,
@@ -149,7 +166,7 @@ impl Log {
     /// Begins a log with its first segment.
     pub(crate) fn begin(files: Arc<dyn Files>, sizes: Sizes, store: u128) -> Result<Self, NoRoom> {
         let segment = Segment { store, number: 1, first: 1, is_origin: false };
-        let size = sizes.of_segment(1);
+        let size = Sizes::FIRST.min(sizes.segment_bytes);
         let file = make(&*files, segment, size, None)?;
         let place = Place { segment, file, at: segment::HEADER, size, next: 1 };
         Ok(Self::new(files, sizes, place))
@@ -178,6 +195,11 @@ impl Log {
         Position { next: self.next, segment: self.segment.number, at: self.at }
     }
 
+    /// So much of the log is needed: the next segment is made as large as is usual then.
+    pub(crate) fn expect(&mut self, needed: u64) {
+        self.usual = self.sizes.usual(needed);
+    }
+
     /// Whether it is time to make the next segment; said once.
     pub(crate) fn begins_to_want(&mut self) -> bool {
         let wants = self.wants_ahead().is_some();
@@ -191,8 +213,7 @@ impl Log {
 
     /// The number and size of the next segment, once it is time to make it.
     pub(crate) fn wants_ahead(&self) -> Option<(u64, u64)> {
-        let number = self.segment.number + 1;
-        (self.at > self.size / 2).then(|| (number, self.sizes.of_segment(number)))
+        (self.at > self.size / 2).then(|| (self.segment.number + 1, self.usual))
     }
 
     /// What to call the newest segment when talking to people.
@@ -216,7 +237,7 @@ impl Log {
             return Ok(());
         }
         let number = self.segment.number + 1;
-        let usual = self.sizes.of_segment(number);
+        let usual = self.usual;
         let needed = segment::HEADER + bytes;
         let size =
             if needed + self::reserve(usual) <= usual { usual } else { needed + self::reserve(needed) };

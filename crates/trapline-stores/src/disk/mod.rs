@@ -45,7 +45,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use trapline_core::{Candidate, Timestamp};
@@ -57,7 +57,7 @@ use trapline_frontier::{
 use commit::{Commit, Failure};
 use files::{Files, Folder};
 use folder::Held;
-use keeper::Bell;
+use keeper::{Bell, Due};
 use lent::Lender;
 use log::{NoRoom, Sizes, Urgency};
 use message::logged::{self, Which};
@@ -150,7 +150,7 @@ impl DiskStore {
         planted: &Planted,
     ) -> Result<Self, StoreError> {
         let started = Instant::now();
-        let DiskOptions { durability, snapshot_bytes, segment_bytes, quiet, background, max_memory, .. } =
+        let DiskOptions { durability, snapshot_bytes, quiet, background, max_memory, .. } =
             options.within_bounds();
         let swap = max_memory.map(|most| Arc::new(Swap::new(Arc::clone(files), most, options.min_free_disk)));
         let lender = Arc::new(Lender::new(options.lazy_bytes));
@@ -181,8 +181,8 @@ impl DiskStore {
         let (next, segment, bytes) =
             snapshot.map_or((1, 1, 0), |(position, bytes)| (position.next, position.segment, bytes));
         let snapshots = Snapshots { next, segment };
-        let enough = snapshot_bytes.max(bytes / 2);
-        let inner = Inner { engine, log, last_command: last, unsaved, enough, phase: Phase::Open, held };
+        let due = Due::after(bytes, Duration::ZERO, snapshot_bytes);
+        let inner = Inner { engine, log, last_command: last, unsaved, due, phase: Phase::Open, held };
         let shared = Arc::new(Shared {
             inner: Mutex::new(inner),
             commit,
@@ -194,7 +194,7 @@ impl DiskStore {
             bell: Bell::default(),
             snapshots: Mutex::new(snapshots),
             snapshot_bytes,
-            segment_bytes,
+            sizes: Sizes::of(options),
             quiet,
             stuck: Mutex::default(),
             has_keeper: background,

@@ -121,7 +121,8 @@ pub(crate) fn recover(
     }
     // One that was made ahead of time is as good as it was, unless other sizes are wanted now.
     let number = newest + 1;
-    let ahead = begun.as_ref().filter(|begun| number > 1 && begun.blank_bytes == sizes.of_segment(number));
+    let needed = texts.alive_bytes();
+    let ahead = begun.as_ref().filter(|begun| number > 1 && sizes.is_fit(begun.blank_bytes, needed));
     if begun.is_some() && ahead.is_none() {
         replay.remove(number)?;
     }
@@ -160,6 +161,7 @@ pub(crate) fn recover(
     let place =
         Place { segment: end.segment, file: end.file, at: end.at as u64, size: end.bytes.len() as u64, next };
     let mut log = Log::new(Arc::clone(files), sizes, place);
+    log.expect(needed);
     if let Some(ahead) = ahead {
         log.put_ahead(Arc::clone(&ahead.file), ahead.blank_bytes);
     }

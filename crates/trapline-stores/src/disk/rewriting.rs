@@ -115,11 +115,12 @@ impl Shared {
         let mut waste: u64 = segments.iter().map(|(_, bytes, alive)| bytes.saturating_sub(*alive)).sum();
         let needed: u64 = segments.iter().map(|(_, _, alive)| *alive).sum();
         let mut unfit = Unfit { segments: BTreeSet::new(), waste: waste as f64 / needed.max(1) as f64 };
+        let one = self.sizes.usual(needed);
         // The emptiest first.
         segments.sort_unstable_by_key(|(_, bytes, alive)| alive * 1000 / bytes);
         let mut moved = 0;
         for (number, bytes, alive) in segments {
-            let is_worth_it = waste > needed / 4 && waste > self.segment_bytes && alive < bytes / 5 * 4;
+            let is_worth_it = waste > needed / 4 && waste > one && alive < bytes / 5 * 4;
             if !is_worth_it || moved > PASS_BYTES {
                 break;
             }
@@ -180,6 +181,7 @@ impl Shared {
         let mut at_hand = BTreeMap::new();
         let mut owners = Vec::new();
         let mut bytes = 0;
+        let one = self.usual_segment();
         for found in found {
             match self.texts.read_whole(found.place) {
                 Ok(text) => {
@@ -198,7 +200,7 @@ impl Shared {
                     }
                 }
             }
-            if bytes >= MOVED_BYTES.min(self.segment_bytes / MOVED_SHARE) {
+            if bytes >= MOVED_BYTES.min(one / MOVED_SHARE) {
                 let step = self.relocate_read(
                     crawl,
                     std::mem::take(&mut owners),

@@ -10,9 +10,9 @@ use trapline_frontier::{Disk, Engine, ErrorKind, StoreError};
 use super::commit::{Commit, Failure};
 use super::files::Files;
 use super::folder::Held;
-use super::keeper::Bell;
+use super::keeper::{Bell, Due};
 use super::lent::Lender;
-use super::log::{Ahead, Log};
+use super::log::{Ahead, Log, Sizes};
 use super::record::Draft;
 use super::segment::Segment;
 use super::snapshot;
@@ -34,7 +34,7 @@ pub(super) struct Shared {
     pub(super) bell: Bell,
     pub(super) snapshots: Mutex<Snapshots>,
     pub(super) snapshot_bytes: u64,
-    pub(super) segment_bytes: u64,
+    pub(super) sizes: Sizes,
     pub(super) quiet: Duration,
     /// Segments that were rewritten but for what cannot be read in them.
     pub(super) stuck: Mutex<BTreeSet<u64>>,
@@ -56,9 +56,10 @@ pub(super) struct Inner {
     pub(super) log: Log,
     /// The last record that was a command; those after it only let time pass.
     pub(super) last_command: u64,
-    /// How much was written since the last snapshot was begun, and how much will be enough for another.
+    /// How much was written since the last snapshot was begun.
     pub(super) unsaved: u64,
-    pub(super) enough: u64,
+    /// When another one is due.
+    pub(super) due: Due,
     pub(super) phase: Phase,
     /// The folder is ours as long as this is held. None with files of a test.
     pub(super) held: Option<Held>,
@@ -92,7 +93,7 @@ pub(super) fn loss(attempted: &str, swap: Option<&Swap>, lender: &Lender) -> Opt
 impl Shared {
     /// What the store takes of the disk; None if it cannot be seen.
     pub(super) fn disk(&self) -> Option<Disk> {
-        let needed_bytes = self.texts.ledger().alive_bytes();
+        let needed_bytes = self.texts.alive_bytes();
         let mut disk = Disk { needed_bytes, log_position: self.commit.durable(), ..Disk::default() };
         for name in self.files.list().ok()? {
             // What was removed since it was listed takes nothing.
@@ -115,10 +116,19 @@ impl Shared {
             Err(failure) => self.commit.fail(failure.clone()),
         }
         inner.unsaved += draft.len();
-        if inner.unsaved >= inner.enough || inner.log.begins_to_want() {
+        let wants_segment = inner.log.begins_to_want();
+        if wants_segment {
+            inner.log.expect(self.texts.alive_bytes());
+        }
+        if wants_segment || inner.unsaved >= inner.due.worth_a_look() {
             self.bell.ring();
         }
         appended
+    }
+
+    /// How large segments are made now.
+    pub(super) fn usual_segment(&self) -> u64 {
+        self.sizes.usual(self.texts.alive_bytes())
     }
 
     /// Why something that the engine has elsewhere cannot be read, if so, and what callers are told.

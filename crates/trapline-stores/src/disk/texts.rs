@@ -183,6 +183,13 @@ impl Texts {
         present.ledger.clone()
     }
 
+    /// How many bytes of the log are needed.
+    pub(crate) fn alive_bytes(&self) -> u64 {
+        let mut present = self.present();
+        present.account();
+        present.ledger.alive_bytes()
+    }
+
     pub(crate) fn set_ledger(&self, ledger: Ledger) {
         self.present().ledger = ledger;
     }

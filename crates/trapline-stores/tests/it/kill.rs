@@ -4,8 +4,11 @@
 //! the other, with four clients each. They say what they are about to do and what they were answered, all into one pipe, so
 //! that nothing is heard before what it follows from; the parent believes nothing else. In each round both are killed, the
 //! second often while it takes over. Rounds follow one another in one folder, ten seconds apart by the clock of the frontier.
+//! Beside the clients, each child begins jobs in another crawl.
 //!
 //! `TRAPLINE_KILLS=2000 cargo test --release -p trapline-stores --test it kill -- --nocapture` kills more often than usual.
+
+mod jobs;
 
 use std::io::{BufRead, BufReader, PipeReader, Write};
 use std::path::Path;
@@ -20,6 +23,8 @@ use trapline_frontier::{
 use trapline_sim::{Random, Witness, WitnessTerms, witness_link};
 use trapline_stores::disk::verify;
 use trapline_stores::{DiskOptions, DiskStore, Durability, SharedStore};
+
+use jobs::Jobs;
 
 const KILLS: u64 = 200;
 /// Two children with so many each.
@@ -105,6 +110,7 @@ fn child() {
         None => format!("@ joined {child}\n"),
     });
     std::thread::scope(|scope| {
+        scope.spawn(|| jobs::run(store, time(round), &format!("{round}-{child}"), say, excuse));
         for client in 0..CLIENTS {
             let (frontier, child) = (frontier.clone(), &child);
             scope.spawn(move || {
@@ -203,6 +209,7 @@ enum Stage {
 /// What the parent was told, over all rounds.
 struct Told {
     witness: Witness,
+    jobs: Jobs,
     kills: u64,
     in_recovery: u64,
     openings: u64,
@@ -214,6 +221,9 @@ impl Told {
     fn hear(&mut self, line: &str, round: u64) {
         let words: Vec<_> = line.split(' ').collect();
         let id = |word: &str| word.parse::<u64>().expect("a lease's number");
+        if self.jobs.hear(&words) {
+            return;
+        }
         let (witness, now) = (&mut self.witness, time(round));
         match words[..] {
             ["admitting", batch] => witness.admitting(batch, urls(batch).to_vec(), now),
@@ -255,6 +265,7 @@ fn killed_at_random_moments_nothing_acknowledged_is_lost() {
         std::env::var(KILLS_VARIABLE).map_or(KILLS, |kills| kills.parse().expect("a number of kills"));
     let mut told = Told {
         witness: Witness::new(TERMS),
+        jobs: Jobs::default(),
         kills: 0,
         in_recovery: 0,
         openings: 0,
@@ -314,7 +325,9 @@ fn killed_at_random_moments_nothing_acknowledged_is_lost() {
         told.openings += 1;
         told.from_snapshot += u64::from(found.snapshot.is_some());
         told.torn += u64::from(found.bytes_cut > 0);
-        let frontier = open(Arc::new(store), round).expect("the crawl opens");
+        let store = Arc::new(store);
+        told.jobs.check(Arc::clone(&store) as Arc<dyn Store>, time(round));
+        let frontier = open(store, round).expect("the crawl opens");
         let is_full = round % FULL_CHECK == FULL_CHECK - 1 || round == rounds - 1;
         let since = if is_full { Timestamp::ZERO } else { time(round) };
         pollster::block_on(told.witness.check(&frontier, || time(round), since));
@@ -327,16 +340,19 @@ fn killed_at_random_moments_nothing_acknowledged_is_lost() {
     let heard = told.witness.testimony();
     println!(
         "{} kills, {} of them while a store was being opened; {} openings, {} from a snapshot, {} with a torn end cut off; \
-         told: {heard:?}; the log: {} records in {} segments",
+         told: {heard:?}; {} jobs, {} of them cut short; the log: {} records in {} segments",
         told.kills,
         told.in_recovery,
         told.openings,
         told.from_snapshot,
         told.torn,
+        told.jobs.begun,
+        told.jobs.cut_short,
         found.records,
         found.segments,
     );
     assert!(told.in_recovery * 20 > kills && told.from_snapshot * 3 > told.openings, "the dice are bad");
     assert!(heard.answered as u64 > kills * 3 && heard.settled as u64 > kills * 3, "{heard:?}");
+    assert!(told.jobs.begun * 3 > kills && told.jobs.cut_short * 10 > kills, "jobs are killed on their way");
     assert!(heard.spent > 0 || kills < KILLS, "some queue has spent its budget");
 }

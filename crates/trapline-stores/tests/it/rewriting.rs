@@ -129,9 +129,9 @@ fn every_call_of_a_rewriting_may_be_the_last() {
     let prepared = SimFiles::default();
     let (store, crawl) = open(&prepared);
     admit(&crawl, 150);
-    visit_all(&crawl, 1..9);
+    visit_all(&crawl, 1..12);
     store.snapshot().expect("it is taken");
-    let expected = urls(&crawl, at(900));
+    let expected = urls(&crawl, at(1200));
     store.abandon();
     let rewrite = |files: &SimFiles| -> Result<(), StoreError> {
         let Ok(store) = DiskStore::open_on(files.clone(), &SMALL) else { return Ok(()) };
@@ -140,10 +140,10 @@ fn every_call_of_a_rewriting_may_be_the_last() {
         let done = || -> Result<(), StoreError> {
             store.rewrite(Rewrite::All)?;
             store.snapshot()?;
-            pollster::block_on(crawl.stats(at(900)))?;
+            pollster::block_on(crawl.stats(at(1200)))?;
             store.rewrite(Rewrite::All)?;
             pollster::block_on(
-                crawl.admit(at(900), [Request::get("http://0.example/a/page/with/a/path/0")]),
+                crawl.admit(at(1200), [Request::get("http://0.example/a/page/with/a/path/0")]),
             )?;
             store.snapshot()?;
             Ok(())
@@ -167,7 +167,7 @@ fn every_call_of_a_rewriting_may_be_the_last() {
             files.set_fault(None);
             files.lose_power(call);
             let (store, crawl) = open(&files);
-            assert_eq!(urls(&crawl, at(900)), expected, "call {call}");
+            assert_eq!(urls(&crawl, at(1200)), expected, "call {call}");
             visit_all(&crawl, 9..10);
             // What is torn of a snapshot goes with the next.
             store.snapshot().expect("it is taken");

@@ -167,7 +167,7 @@ pub(crate) fn settle(
     for settlement in batch {
         let is_as_kept = pages.next_if(|page| is_of(settlement, page)).is_some();
         let beside = SettlementMessage::beside(settlement, is_as_kept);
-        forms.push(u8::from(beside.is_some()) * SAYS_MORE | u8::from(is_as_kept) * AS_KEPT);
+        forms.push((u8::from(beside.is_some()) * SAYS_MORE) | (u8::from(is_as_kept) * AS_KEPT));
         more.extend(beside);
     }
     drop(pages);
@@ -618,6 +618,9 @@ mod tests {
         text::append_with_page(bytes, &request, &page);
     }
 
+    /// Appends texts of visits.
+    type Leave<'a> = &'a dyn Fn(&mut Vec<u8>);
+
     fn settled(settlement: &Settlement) -> Settled {
         match settlement.lease {
             LeaseId(0) => Settled { answer: Answer::Stale, links: Vec::new() },
@@ -642,10 +645,9 @@ mod tests {
             left(&Settlement::new(LeaseId(1), Outcome::Done { visit, next: None }), bytes);
             mine(bytes);
         };
-        let left: [(&str, &dyn Fn(&mut Vec<u8>)); 3] =
-            [("mine", &mine), ("none", &none), ("others", &others)];
+        let cases: [(&str, Leave<'_>); 3] = [("mine", &mine), ("none", &none), ("others", &others)];
         let mut lengths = Vec::new();
-        for (name, left) in left {
+        for (name, left) in cases {
             for which in [Which::All, Which::Effective] {
                 let pairs = batch.iter().zip(&answers);
                 let mut bytes = vec![0; 3];
