@@ -1,6 +1,7 @@
 //! The disk store alone, where it is large, used by several threads, or used for long. What is measured and how to read it:
 //! `bench/README.md`.
 
+mod beside;
 mod cores;
 mod fill;
 mod week;
@@ -22,10 +23,11 @@ const SEED: u64 = 0x7261_706c;
 /// URLs a batch, each of which is synced.
 const BATCH: usize = 1000;
 
-const USAGE: &str = "scale fill|open|cores|week [--urls N] [--hosts N] [--settlements N] [--dir FOLDER] [--keep yes] \
+const USAGE: &str = "scale fill|open|cores|beside|week [--urls N] [--hosts N] [--settlements N] [--dir FOLDER] [--keep yes] \
                      [--seconds N] [--lazy-bytes N] [--max-memory N]";
 
 /// What was asked for on the command line.
+#[derive(Clone)]
 struct Wish {
     what: String,
     urls: u64,
@@ -81,6 +83,7 @@ fn run(wish: &Wish) -> Result<(), String> {
         // The second half of `fill`, in a process of its own.
         "open" => fill::open(wish),
         "cores" => cores::run(wish),
+        "beside" => beside::run(wish),
         "week" => week::run(wish),
         _ => return Err(USAGE.to_owned()),
     }

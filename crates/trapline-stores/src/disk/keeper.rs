@@ -170,6 +170,9 @@ impl Due {
 /// If less than such a part of a segment was written in a while, nobody is in a hurry.
 const QUIET_SHARE: u64 = 16;
 
+/// If more than such a part of what is needed is needed no more, snapshots come sooner.
+const WASTE_SHARE: u64 = 8;
+
 /// What is needed is moved after the first snapshot, and what is left goes when two more do without it.
 const TIDY_ROUNDS: usize = 3;
 
@@ -278,10 +281,11 @@ impl Shared {
         self.disk().is_some_and(|disk| disk.log_bytes > most(disk.needed_bytes))
     }
 
-    /// Whether it has so much on top that a snapshot would give some of it back.
+    /// Whether so much of it is needed no more that a snapshot helps to give it back.
     fn is_wasteful(&self) -> bool {
-        let most = |needed: u64| needed / 4 * 5 + 2 * self.sizes.usual(needed);
-        self.disk().is_some_and(|disk| disk.log_bytes > most(disk.needed_bytes))
+        let ledger = self.texts.ledger();
+        let needed = ledger.alive_bytes();
+        ledger.dead_bytes() > (needed / WASTE_SHARE).max(self.sizes.usual(needed))
     }
 
     /// Takes a snapshot even if nothing has happened since the latest.

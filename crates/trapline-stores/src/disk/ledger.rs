@@ -80,6 +80,11 @@ impl Ledger {
         self.accounts.values().map(Account::alive_bytes).sum()
     }
 
+    /// How many bytes have been needed once, and would be given back if their segments were removed; long notes not counted.
+    pub(crate) fn dead_bytes(&self) -> u64 {
+        self.accounts.values().map(|account| account.put_bytes.saturating_sub(account.alive_bytes())).sum()
+    }
+
     /// How many are alive, by segment, where there are any.
     pub(crate) fn alive(&self) -> BTreeMap<u64, u64> {
         let alive = self.accounts.iter().map(|(segment, account)| (*segment, account.alive));
@@ -144,6 +149,7 @@ mod tests {
         assert_eq!(ledger.account(3), Account { put: 4, put_bytes: 400, alive: 3 });
         assert_eq!((ledger.account(3).alive_bytes(), ledger.account(5).alive_bytes()), (300, 0));
         assert_eq!(ledger.alive(), BTreeMap::from([(3, 3)]));
+        assert_eq!((ledger.alive_bytes(), ledger.dead_bytes()), (300, 100 + 70));
         // What is known to be long goes with its length.
         ledger.put(3, 1, 5000);
         ledger.take_away(3, 5000);

@@ -12,7 +12,7 @@
 //! 64           from format 2 on: the ledger, see `ledger.rs`, and the xxh3 of it (u64)
 //! ```
 //!
-//! From format 3 on, numbers of URLs are written as steps.
+//! From format 3 on, numbers of URLs are written as steps; from format 5 on, those of retries, visits and dates too.
 //!
 //! Each frame is its length (u32), a checksum (u64: xxh3, seeded with the frame's number from 0) and an engine's frame. The last one says
 //! that it is the last, so a snapshot that was not finished is none.
@@ -31,7 +31,7 @@ use super::log::Position;
 use super::texts::Texts;
 
 const MAGIC: &[u8; 8] = b"snapshot";
-pub(crate) const FORMAT: u32 = 4;
+pub(crate) const FORMAT: u32 = 5;
 /// The last format without a ledger.
 const WITHOUT_LEDGER: u32 = 1;
 const HEADER: usize = 64;

@@ -3,7 +3,7 @@
 //! A fixture is never made again; when anything in the files changes, others are added beside them, one with something of
 //! everything and one with a job under way:
 //!
-//! `TRAPLINE_FIXTURE=testdata/format-4 cargo test -p trapline-stores --test it formats -- --ignored`
+//! `TRAPLINE_FIXTURE=testdata/format-5 cargo test -p trapline-stores --test it formats -- --ignored`
 //!
 //! When the engine's rules change, those of earlier rules open from their snapshots only if nothing follows them.
 

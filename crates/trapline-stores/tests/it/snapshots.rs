@@ -391,11 +391,11 @@ fn a_snapshot_of_the_same_record_is_left_alone() {
 fn a_newer_snapshot_is_refused() {
     let files = worked();
     let newest = files.names(".snapshot").remove(1);
-    files.change(&newest, |bytes| bytes[8] = 5);
+    files.change(&newest, |bytes| bytes[8] = 6);
     let error = DiskStore::open_on(files.clone(), &SMALL).err().expect("it does not open");
     let expected = format!(
-        "disk store: cannot open simulated/{newest}: it has format 5, and this version of Trapline knows snapshots up to \
-         format 4; nothing was changed: open it with the version that wrote it, or a later one"
+        "disk store: cannot open simulated/{newest}: it has format 6, and this version of Trapline knows snapshots up to \
+         format 5; nothing was changed: open it with the version that wrote it, or a later one"
     );
     assert_eq!((error.kind(), error.to_string()), (ErrorKind::Unsupported, expected));
 }

@@ -1,17 +1,16 @@
 //! Entries in an image: a column for each field, because there are so many of them.
 
 use prost::Message;
-use trapline_core::Timestamp;
 
 use super::column::Column;
-use super::parts::{MomentMessage, entry, moment, read_entry, read_moment, shifted, unshifted};
+use super::mores::MoresMessage;
+use super::parts::{shifted, unshifted};
 use super::{BadImage, Content};
 use crate::engine::more::More;
 use crate::engine::payloads::Place;
 use crate::engine::queues::QueueId;
 use crate::engine::shot::Photographed;
 use crate::engine::urls::{Band, EntryId, Live, Record, Urls};
-use crate::verbs::{PageRecord, Visit};
 
 /// The records of a chunk.
 #[derive(Clone, PartialEq, Message)]
@@ -96,59 +95,6 @@ const COUNT_MAX: u32 = 1 << 16;
 const RETURNED: u64 = 1;
 pub(super) const IN_TREE: u64 = 2;
 
-/// What few entries of a chunk have.
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct MoresMessage {
-    #[prost(message, repeated, tag = "1")]
-    pub(super) mores: Vec<MoreMessage>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct MoreMessage {
-    #[prost(uint32, tag = "1")]
-    pub(super) entry: u32,
-    #[prost(uint64, optional, tag = "2")]
-    place: Option<u64>,
-    #[prost(message, optional, tag = "3")]
-    due: Option<MomentMessage>,
-    #[prost(uint32, tag = "4")]
-    expiries: u32,
-    #[prost(uint32, tag = "5")]
-    retries: u32,
-    #[prost(uint32, tag = "6")]
-    further_visits: u32,
-    #[prost(uint32, tag = "7")]
-    older: u32,
-    #[prost(uint32, tag = "8")]
-    newer: u32,
-    #[prost(message, optional, tag = "9")]
-    page: Option<PageMessage>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct PageMessage {
-    #[prost(uint64, tag = "1")]
-    visited: u64,
-    #[prost(uint32, tag = "2")]
-    visits: u32,
-    #[prost(uint32, tag = "3")]
-    changes: u32,
-    #[prost(uint64, optional, tag = "4")]
-    next: Option<u64>,
-    #[prost(uint32, tag = "5")]
-    status: u32,
-    #[prost(uint64, tag = "6")]
-    bytes: u64,
-    #[prost(string, optional, tag = "7")]
-    etag: Option<String>,
-    #[prost(string, optional, tag = "8")]
-    last_modified: Option<String>,
-    #[prost(bytes = "vec", optional, tag = "9")]
-    digest: Option<Vec<u8>>,
-    #[prost(fixed64, optional, tag = "10")]
-    simhash: Option<u64>,
-}
-
 impl Photographed for Record {
     type Photo = Self;
 
@@ -194,8 +140,7 @@ impl Urls {
             return Some(Content::Lives(LivesMessage::of(&lives)));
         }
         let mores = self.more.slots.take_shot()?;
-        let mores = mores.iter().filter(|(id, _)| *id != EntryId::NONE).map(MoreMessage::of).collect();
-        Some(Content::Mores(MoresMessage { mores }))
+        Some(Content::Mores(MoresMessage::of(mores.iter().filter(|(id, _)| *id != EntryId::NONE))))
     }
 }
 
@@ -357,64 +302,5 @@ impl LiveColumns {
         };
         live.set_admitted(*self.admitted.get(at)?);
         Some(live)
-    }
-}
-
-impl MoreMessage {
-    fn of((id, more): &(EntryId, More)) -> Self {
-        let More { place, due, expiries, retries, further_visits, older, newer, .. } = more;
-        Self {
-            entry: id.0,
-            place: *place,
-            due: moment(*due),
-            expiries: *expiries,
-            retries: *retries,
-            further_visits: *further_visits,
-            older: entry(*older),
-            newer: entry(*newer),
-            page: more.page().as_deref().map(PageMessage::of),
-        }
-    }
-
-    pub(super) fn read(self) -> Result<More, BadImage> {
-        let Self { entry: _, place, due, expiries, retries, further_visits, older, newer, page } = self;
-        let page = page.map(PageMessage::read).transpose()?;
-        let mut more = More::NOTHING.with_page(page.as_ref());
-        (more.place, more.due) = (place, read_moment(due));
-        (more.expiries, more.retries, more.further_visits) = (expiries, retries, further_visits);
-        (more.older, more.newer) = (read_entry(older), read_entry(newer));
-        Ok(more)
-    }
-}
-
-impl PageMessage {
-    fn of(page: &PageRecord) -> Self {
-        let PageRecord { visited, visit, visits, changes, next } = page;
-        let Visit { status, bytes, etag, last_modified, digest, simhash } = visit.clone();
-        Self {
-            visited: visited.as_millis(),
-            visits: *visits,
-            changes: *changes,
-            next: next.map(Timestamp::as_millis),
-            status: status.into(),
-            bytes,
-            etag,
-            last_modified,
-            digest,
-            simhash,
-        }
-    }
-
-    fn read(self) -> Result<PageRecord, BadImage> {
-        let Self { visited, visits, changes, next, status, bytes, etag, last_modified, digest, simhash } =
-            self;
-        let status = super::parts::narrow(status, "a status")?;
-        Ok(PageRecord {
-            visited: Timestamp::from_millis(visited),
-            visit: Visit { status, bytes, etag, last_modified, digest, simhash },
-            visits,
-            changes,
-            next: next.map(Timestamp::from_millis),
-        })
     }
 }

@@ -13,6 +13,7 @@ mod crawl;
 mod entries;
 mod kept;
 mod lent;
+mod mores;
 mod parts;
 mod queues;
 mod restore;
@@ -28,9 +29,10 @@ use super::crawl::Crawl;
 use super::urls::{Live, Record};
 use crate::frame_source::FrameSource;
 use crawl::CrawlMessage;
-use entries::{LivesMessage, MoresMessage, PlainLivesMessage, PlainRecordsMessage, RecordsMessage};
+use entries::{LivesMessage, PlainLivesMessage, PlainRecordsMessage, RecordsMessage};
 use kept::{DeathsMessage, DisregardsMessage, LeasesMessage, NotesMessage};
 use lent::{LentLives, LentRecords};
+use mores::{MoresMessage, PlainMoresMessage};
 use queues::QueuesMessage;
 use restore::Restored;
 
@@ -69,7 +71,7 @@ pub enum BadImage {
 
 #[derive(Clone, PartialEq, Message)]
 struct FrameMessage {
-    #[prost(oneof = "Content", tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13")]
+    #[prost(oneof = "Content", tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14")]
     content: Option<Content>,
 }
 
@@ -86,7 +88,7 @@ enum Content {
     #[prost(message, tag = "4")]
     PlainLives(PlainLivesMessage),
     #[prost(message, tag = "5")]
-    Mores(MoresMessage),
+    PlainMores(PlainMoresMessage),
     #[prost(message, tag = "6")]
     Queues(QueuesMessage),
     #[prost(message, tag = "7")]
@@ -103,6 +105,8 @@ enum Content {
     Records(RecordsMessage),
     #[prost(message, tag = "13")]
     Lives(LivesMessage),
+    #[prost(message, tag = "14")]
+    Mores(MoresMessage),
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -214,6 +218,7 @@ impl Engine {
             for Frame(message) in frames {
                 // Which of its slots these have does not matter.
                 if let Some(Content::Mores(mores)) = &message.content {
+                    let mores = mores.clone().read().expect("it was just made");
                     for more in &mores.mores {
                         loose = loose.wrapping_add(hash(&more.encode_to_vec()));
                     }
@@ -288,6 +293,7 @@ enum Read {
     Lives(Vec<Live>),
     LentRecords(LentRecords),
     LentLives(LentLives),
+    Mores(PlainMoresMessage),
     Other(Box<Content>),
 }
 
@@ -303,6 +309,8 @@ impl ReadFrame {
             Content::PlainRecords(message) => Read::Records(message.read()?),
             Content::Lives(message) => Read::Lives(message.read()?),
             Content::PlainLives(message) => Read::Lives(message.read()?),
+            Content::Mores(message) => Read::Mores(message.read()?),
+            Content::PlainMores(message) => Read::Mores(message),
             content => Read::Other(Box::new(content)),
         }))
     }
@@ -339,6 +347,7 @@ impl Restore {
                 crawl?.lives(lives);
                 return Ok(());
             }
+            Read::Mores(mores) => return crawl?.mores(mores),
             Read::LentRecords(records) => return crawl?.lent_records(&records),
             Read::LentLives(lives) => return crawl?.lent_lives(&lives),
             Read::Other(content) => *content,
@@ -358,7 +367,7 @@ impl Restore {
             }
             // They were read.
             Content::Records(_) | Content::PlainRecords(_) | Content::Lives(_) | Content::PlainLives(_) => {}
-            Content::Mores(message) => crawl?.mores(message)?,
+            Content::Mores(_) | Content::PlainMores(_) => {}
             Content::Queues(message) => crawl?.queues(message)?,
             Content::Leases(LeasesMessage { leases }) => crawl?.leases(&leases)?,
             Content::Deaths(DeathsMessage { deaths }) => crawl?.deaths(deaths)?,

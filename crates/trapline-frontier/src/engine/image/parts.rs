@@ -13,9 +13,9 @@ use crate::engine::urls::EntryId;
 #[derive(Clone, Copy, PartialEq, Message)]
 pub(super) struct MomentMessage {
     #[prost(uint64, tag = "1")]
-    at: u64,
+    pub(super) at: u64,
     #[prost(uint64, tag = "2")]
-    rank: u64,
+    pub(super) rank: u64,
 }
 
 impl From<Moment> for MomentMessage {

@@ -9,9 +9,9 @@ use trapline_core::{IdentityKey, Timestamp};
 
 use super::BadImage;
 use super::crawl::{CrawlMessage, EndedJobMessage};
-use super::entries::MoresMessage;
 use super::kept::{DeathMessage, DisregardMessage, KeptMessage, LeaseMessage, NoteMessage};
 use super::lent::{self, LentLives, LentRecords};
+use super::mores::PlainMoresMessage;
 use super::parts::{read_moment, unshifted};
 use super::queues::QueuesMessage;
 use crate::engine::Engine;
@@ -201,7 +201,7 @@ impl Restored {
         self.in_trees[live / 64] |= 1 << (live % 64);
     }
 
-    pub(super) fn mores(&mut self, message: MoresMessage) -> Result<(), BadImage> {
+    pub(super) fn mores(&mut self, message: PlainMoresMessage) -> Result<(), BadImage> {
         let urls = &mut self.crawl.urls;
         for more in message.mores {
             let id = self.message.known_entry(more.entry)?;
