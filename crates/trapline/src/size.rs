@@ -1,4 +1,4 @@
-//! Amounts of bytes as people write them: `512MiB`, `10GiB`, plain `0`.
+//! Amounts of bytes as people write them: `512MiB`, `10GiB`, plain `0`; and as they read them.
 
 /// Units by name, the largest first.
 const UNITS: [(&str, u64); 5] =
@@ -35,6 +35,15 @@ pub(crate) fn format(bytes: u64) -> String {
     }
 }
 
+/// Tells people about how many bytes those are: `1.5 GiB`.
+pub(crate) fn about(bytes: u64) -> String {
+    let unit = UNITS.iter().find(|(_, unit)| bytes >= *unit && *unit > 1);
+    unit.map_or_else(
+        || format!("{bytes} B"),
+        |(name, unit)| format!("{:.1} {name}", bytes as f64 / *unit as f64),
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -63,6 +72,20 @@ mod tests {
             [(0, "0"), (1, "1B"), (1500, "1500B"), (65_536, "64KiB"), (16 << 20, "16MiB"), (1 << 40, "1TiB")]
         {
             assert_eq!(format(bytes), text);
+        }
+    }
+
+    #[test]
+    fn people_are_told_about_how_much_it_is() {
+        for (bytes, text) in [
+            (0, "0 B"),
+            (1023, "1023 B"),
+            (1024, "1.0 KiB"),
+            (1 << 20, "1.0 MiB"),
+            ((1 << 30) + (1 << 29), "1.5 GiB"),
+            (u64::MAX, "16777216.0 TiB"),
+        ] {
+            assert_eq!(about(bytes), text);
         }
     }
 

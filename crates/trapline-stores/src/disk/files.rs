@@ -103,6 +103,10 @@ impl Files for Folder {
             let length = (bytes - at).min(ZEROS_AT_ONCE);
             file.write_all_at(&zeros[..length as usize], at)?;
             at += length;
+            if at < bytes {
+                // Whoever syncs the log meanwhile would wait for all of it otherwise. The rest is synced with the file.
+                file.sync_data()?;
+            }
         }
         Ok(Arc::new(RealFile(file)))
     }

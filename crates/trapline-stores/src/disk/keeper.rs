@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use trapline_frontier::{ErrorKind, StoreError};
 
+use super::due::Due;
 use super::ledger::Ledger;
 use super::log::Position;
 use super::snapshot;
@@ -47,7 +48,7 @@ impl Bell {
     }
 
     /// Waits so long, or until the store is closed; answers whether it is not.
-    fn rest(&self, pause: Duration) -> bool {
+    pub(super) fn rest(&self, pause: Duration) -> bool {
         let state = self.state();
         let rested = self.rung.wait_timeout_while(state, pause, |state| !state.is_closing);
         !rested.unwrap_or_else(PoisonError::into_inner).0.is_closing
@@ -115,58 +116,6 @@ fn keep(shared: &Shared) {
     }
 }
 
-/// When a snapshot is due, by how much was written since the last one.
-pub(super) struct Due {
-    /// In any case.
-    at: u64,
-    /// If it gives back much of the log: so it is looked at, and again after so much more.
-    sooner: u64,
-    step: u64,
-    /// But not before then.
-    since: Instant,
-}
-
-impl Due {
-    /// Where much is given back, snapshots may be written so many times as fast as the log.
-    const TIMES_THE_LOG: u64 = 4;
-    /// However small they are, not more often than the log grows by this.
-    const LEAST: u64 = 16 << 20;
-    /// And for so many times as long as one took, there is no other.
-    const RESTS: u32 = 9;
-
-    /// After a snapshot of so many bytes, which took so long. `snapshot_bytes`: [`DiskOptions::snapshot_bytes`](super::DiskOptions).
-    pub(super) fn after(bytes: u64, took: Duration, snapshot_bytes: u64) -> Self {
-        let sooner = Self::LEAST.max(bytes / Self::TIMES_THE_LOG);
-        Self {
-            at: snapshot_bytes.max(bytes / 2),
-            sooner,
-            step: sooner / 4,
-            since: Instant::now() + took * Self::RESTS,
-        }
-    }
-
-    /// After one that failed.
-    fn again(unsaved: u64, snapshot_bytes: u64) -> Self {
-        let at = unsaved.saturating_add(snapshot_bytes);
-        Self { at, sooner: at, step: at, since: Instant::now() }
-    }
-
-    /// From so much on it may be.
-    pub(super) fn worth_a_look(&self) -> u64 {
-        self.at.min(self.sooner)
-    }
-
-    /// Whether it is, where the log has much too much or not.
-    fn is_now(&mut self, unsaved: u64, is_wasteful: bool) -> bool {
-        let is_worth_it = is_wasteful && unsaved >= self.sooner && Instant::now() >= self.since;
-        if unsaved >= self.at || is_worth_it {
-            return true;
-        }
-        self.sooner = unsaved.saturating_add(self.step);
-        false
-    }
-}
-
 /// If less than such a part of a segment was written in a while, nobody is in a hurry.
 const QUIET_SHARE: u64 = 16;
 
@@ -176,8 +125,10 @@ const WASTE_SHARE: u64 = 8;
 /// What is needed is moved after the first snapshot, and what is left goes when two more do without it.
 const TIDY_ROUNDS: usize = 3;
 
-/// While little is wasted, the keeper rests so many times as long as it rewrites.
+/// While little is wasted, the keeper rests so many times as long as it rewrites; and however much is wasted, so many times: a lock that is
+/// taken again at once is nobody else's.
 const RESTS: f64 = 3.0;
+const RESTS_LEAST: f64 = 0.5;
 
 /// So many frames of the snapshot from which the store was opened are read at once: a millisecond's work.
 const BROUGHT_AT_ONCE: usize = 16;
@@ -227,7 +178,7 @@ impl Shared {
             if unfit.is_empty() {
                 return;
             }
-            let rests = (RESTS - unfit.waste * RESTS / 2.0).max(0.0);
+            let rests = (RESTS - unfit.waste * RESTS / 2.0).max(RESTS_LEAST);
             let mut is_wanted_elsewhere = false;
             let mut began = Instant::now();
             let rewritten = self.rewrite(&unfit, || {

@@ -13,6 +13,7 @@ mod answers;
 mod checkpoint;
 mod command;
 mod commit;
+mod due;
 pub mod files;
 mod folder;
 mod keeper;
@@ -55,9 +56,10 @@ use trapline_frontier::{
 };
 
 use commit::{Commit, Failure};
+use due::Due;
 use files::{Files, Folder};
 use folder::Held;
-use keeper::{Bell, Due};
+use keeper::Bell;
 use lent::Lender;
 use log::{NoRoom, Sizes, Urgency};
 use message::logged::{self, Which};

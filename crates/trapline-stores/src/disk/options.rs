@@ -33,11 +33,11 @@ impl fmt::Display for Durability {
 pub struct DiskOptions {
     /// When an answer is safe. Defaults to [`Durability::Batch`].
     pub durability: Durability,
-    /// How large the files of the log are made, but for the first ones, which are smaller; a batch that is larger gets one
+    /// How large the files of the log are made at most; where less is in it they are smaller, and a batch that is larger gets one
     /// of its own. At least 64 KiB, at most 2 GiB. Defaults to 64 MiB.
     pub segment_bytes: u64,
-    /// A snapshot is taken when the log has grown by so much since the last one, and by half of what that one took.
-    /// Defaults to 64 MiB.
+    /// A snapshot is taken when the log has grown by so much since the last one, and by half of what that one took; or sooner, where much
+    /// of the log is needed no more and that gives it back. Defaults to 64 MiB.
     pub snapshot_bytes: u64,
     /// When hardly anything was asked for in so long, what the log has too much is given back. Defaults to a minute.
     pub quiet: Duration,

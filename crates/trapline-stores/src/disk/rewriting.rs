@@ -7,6 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use trapline_frontier::{Found, Owner, StoreError};
 
@@ -315,6 +316,7 @@ impl Shared {
         for crawl in crawls {
             let mut from = Some(Owner::FIRST);
             while let Some(owner) = from {
+                let began = Instant::now();
                 let Ok(mut inner) = self.inner.lock() else { return false };
                 if inner.phase == Phase::Abandoned {
                     return false;
@@ -327,6 +329,8 @@ impl Shared {
                     segments.remove(&segment_of(found.place));
                 }
                 from = next;
+                // A lock that is taken again at once is nobody else's, however long they wait.
+                self.bell.rest(began.elapsed());
             }
         }
         true

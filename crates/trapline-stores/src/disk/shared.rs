@@ -8,9 +8,10 @@ use std::time::Duration;
 use trapline_frontier::{Disk, Engine, ErrorKind, StoreError};
 
 use super::commit::{Commit, Failure};
+use super::due::Due;
 use super::files::Files;
 use super::folder::Held;
-use super::keeper::{Bell, Due};
+use super::keeper::Bell;
 use super::lent::Lender;
 use super::log::{Ahead, Log, Sizes};
 use super::record::Draft;

@@ -12,8 +12,8 @@ use trapline_crawl::{is_good, is_page};
 use trapline_frontier::{Stats, UrlState};
 
 use super::ending::Ending;
-use super::standing::size;
 use crate::demo_command::thousands;
+use crate::size;
 
 /// How many hosts, titles of reasons and the like are named.
 const NAMED: usize = 20;
@@ -172,7 +172,7 @@ impl Report {
             "Pages: {} of {hosts} hosts, {} errors, {} in {} visits, {:.0} ms each",
             thousands(self.pages),
             thousands(self.visits - self.pages),
-            size(self.bytes),
+            size::about(self.bytes),
             thousands(self.visits),
             average(self.ms, self.visits)
         ));
@@ -208,7 +208,7 @@ impl Report {
         line(format!("{:>12}  {:>8}  {:>10}  {:>8}", "pages", "errors", "bytes", "ms"));
         for (name, host) in self.largest_hosts() {
             let ms = average(host.ms, host.visits());
-            let (pages, bytes) = (thousands(host.pages), size(host.bytes));
+            let (pages, bytes) = (thousands(host.pages), size::about(host.bytes));
             line(format!("{pages:>12}  {:>8}  {bytes:>10}  {ms:>8.0}  {name}", host.errors));
         }
         text

@@ -160,7 +160,7 @@ impl Standing {
             self.counted.in_flight,
             next.unwrap_or_default(),
             thousands(self.counted.errors),
-            size(self.counted.bytes_ever),
+            crate::size::about(self.counted.bytes_ever),
         )
     }
 
@@ -218,18 +218,6 @@ impl Standing {
             "trouble": self.trouble(),
         })
     }
-}
-
-/// Bytes for people.
-pub(super) fn size(bytes: u64) -> String {
-    const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
-    let mut size = bytes as f64;
-    let mut unit = 0;
-    while size >= 1024.0 && unit + 1 < UNITS.len() {
-        size /= 1024.0;
-        unit += 1;
-    }
-    if unit == 0 { format!("{bytes} B") } else { format!("{size:.1} {}", UNITS[unit]) }
 }
 
 #[cfg(test)]

@@ -9,11 +9,12 @@ use super::Ended;
 use super::address::Address;
 use super::moment;
 use super::output::Output;
+use crate::size;
 
 /// Count what is in a crawl
 ///
 /// URLs and queues by state, what was fetched and spent, what was found when the store was opened, what its memory goes to and what it
-/// takes of the disk, in bytes, and how it keeps within the memory it may take. Cheap at any size.
+/// takes of the disk (in bytes, with --json), and how it keeps within the memory it may take. Cheap at any size.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -29,12 +30,13 @@ impl ShowStats {
         let asked = async { Ok((frontier.report(now).await?, frontier.stats(now).await?)) };
         let (crawl, stats) =
             pollster::block_on(asked).map_err(|error: trapline_frontier::StoreError| error.to_string())?;
+        let bytes = |bytes: u64| if out.is_json() { json!(bytes) } else { json!(size::about(bytes)) };
         let urls = UrlState::ALL.into_iter().filter(|state| *state != UrlState::Unknown);
         let finished = match &crawl.state {
             CrawlState::Finished(reason) => json!(reason),
             CrawlState::Running | CrawlState::Paused => Value::Null,
         };
-        out.card(&vec![
+        let card = vec![
             ("crawl", json!(at.crawl)),
             ("state", json!(crawl.state.to_string())),
             ("finished", finished),
@@ -44,7 +46,7 @@ impl ShowStats {
             ("queues", counts(QueueState::ALL.map(|state| (state.to_string(), stats.queues_in(state))))),
             ("visits_waiting", json!(stats.visits_waiting)),
             ("fetched", json!(stats.fetched)),
-            ("bytes", json!(stats.bytes)),
+            ("bytes", bytes(stats.bytes)),
             ("spent", json!(stats.spent)),
             ("leases_granted", json!(stats.granted)),
             ("leases_expired", json!(stats.expired)),
@@ -65,22 +67,22 @@ impl ShowStats {
             ),
             (
                 "memory",
-                json!(stats.memory.map(|bytes| json!({
-                    "seen": bytes.seen,
-                    "records": bytes.records,
-                    "pending": bytes.pending,
-                    "rare": bytes.rare,
-                    "texts": bytes.texts,
-                    "queues": bytes.queues,
+                json!(stats.memory.map(|memory| json!({
+                    "seen": bytes(memory.seen),
+                    "records": bytes(memory.records),
+                    "pending": bytes(memory.pending),
+                    "rare": bytes(memory.rare),
+                    "texts": bytes(memory.texts),
+                    "queues": bytes(memory.queues),
                 }))),
             ),
             (
                 "disk",
                 json!(stats.disk.map(|disk| json!({
                     "segments": disk.segments,
-                    "log_bytes": disk.log_bytes,
-                    "needed_bytes": disk.needed_bytes,
-                    "snapshot_bytes": disk.snapshot_bytes,
+                    "log_bytes": bytes(disk.log_bytes),
+                    "needed_bytes": bytes(disk.needed_bytes),
+                    "snapshot_bytes": bytes(disk.snapshot_bytes),
                     "log_position": disk.log_position,
                 }))),
             ),
@@ -88,17 +90,18 @@ impl ShowStats {
                 "pressure",
                 json!(stats.pressure.map(|pressure| json!({
                     "percent": pressure.percent(),
-                    "max_memory": pressure.max_memory,
-                    "in_memory": pressure.in_memory,
-                    "fixed": pressure.fixed,
-                    "paged": pressure.paged,
+                    "max_memory": bytes(pressure.max_memory),
+                    "in_memory": bytes(pressure.in_memory),
+                    "fixed": bytes(pressure.fixed),
+                    "paged": bytes(pressure.paged),
                     "paged_out": pressure.paged_out,
                     "paged_in": pressure.paged_in,
                     "looked_up": pressure.looked_up,
                     "disk_is_full": pressure.is_full,
                 }))),
             ),
-        ]);
+        ];
+        out.card(&card);
         Ok(Ended::Well)
     }
 }
