@@ -1,6 +1,7 @@
 //! The keeper: a thread that does what need not be done in a verb. It takes snapshots, makes segments ahead of time, and rewrites
 //! those that have little alive. While hardly anything is asked for, it tidies up.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -142,6 +143,7 @@ impl Shared {
             let is_all = inner.engine.bring_lent(BROUGHT_AT_ONCE);
             inner.engine.relieve();
             if is_all {
+                self.is_all_here.store(true, Ordering::Release);
                 return;
             }
             drop(inner);
@@ -287,7 +289,7 @@ impl Shared {
                 drop(inner);
                 let before = std::mem::replace(&mut snapshots.next, position.next);
                 snapshots.segment = position.segment;
-                self.drop_old_snapshots(position.next, before);
+                self.drop_old_snapshots(position.next, before, phase);
                 self.remove_dead_segments(before);
                 Ok(position.next - 1)
             }
@@ -341,12 +343,15 @@ impl Shared {
     }
 
     /// Keeps this snapshot and the one before it that is whole, should this one turn out to be damaged.
-    fn drop_old_snapshots(&self, newest: u64, before: u64) {
+    fn drop_old_snapshots(&self, newest: u64, before: u64, phase: Phase) {
         let Ok(names) = self.files.list() else { return };
         let numbers = names.iter().filter_map(|name| snapshot::number_of(name));
         for number in numbers.filter(|number| *number < newest && *number != before) {
+            // Of one that is lent, something may still be wanted. And who closes the store waits for that.
+            let has_time = phase == Phase::Open && self.is_all_here.load(Ordering::Acquire);
+            let rest = |pause| has_time && self.bell.rest(pause);
             // One that stays does no harm, and goes with the next.
-            let _ = self.files.remove(&snapshot::name(number));
+            let _ = self.files.remove_gently(&snapshot::name(number), &rest);
         }
     }
 }

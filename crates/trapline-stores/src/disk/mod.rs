@@ -44,6 +44,7 @@ mod withheld;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -199,6 +200,7 @@ impl DiskStore {
             sizes: Sizes::of(options),
             quiet,
             stuck: Mutex::default(),
+            is_all_here: AtomicBool::new(false),
             has_keeper: background,
             planted: planted.clone(),
         });

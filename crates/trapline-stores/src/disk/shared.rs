@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -39,6 +40,8 @@ pub(super) struct Shared {
     pub(super) quiet: Duration,
     /// Segments that were rewritten but for what cannot be read in them.
     pub(super) stuck: Mutex<BTreeSet<u64>>,
+    /// Whether nothing is wanted any more of the snapshot from which the store was opened.
+    pub(super) is_all_here: AtomicBool,
     /// Whether a thread takes snapshots, and makes segments ahead of time.
     pub(super) has_keeper: bool,
     pub(super) planted: Planted,

@@ -255,11 +255,11 @@ fn read_snapshots<'a>(
                     whole.oldest.get_or_insert(read);
                 }
             }
+            // The owner has removed it since it was listed.
+            Err(Unusable::Unfinished | Unusable::Unreadable(_)) if !files.list()?.contains(&name) => {}
             Err(Unusable::Unfinished) => {
                 verified.leftovers.push(format!("{file} was never finished; the next opening removes it"));
             }
-            // The owner has removed it since it was listed.
-            Err(Unusable::Unreadable(_)) if !files.list()?.contains(&name) => {}
             Err(Unusable::Broken(what) | Unusable::Unreadable(what)) => {
                 verified.damages.push(Damage { file, bytes: None, what });
             }
