@@ -68,8 +68,9 @@ fn read_wish() -> Result<Wish, String> {
         match word.as_str() {
             "--urls" => {
                 let urls = number(&word, &value()?)?;
-                wish.scale = Scale { urls: (urls / 20 / phases::BATCH).max(1) * 20 * phases::BATCH };
+                wish.scale = Scale::of((urls / 20 / phases::BATCH).max(1) * 20 * phases::BATCH);
             }
+            "--hosts" => wish.scale = wish.scale.with_hosts(number(&word, &value()?)?),
             "--scale" => {
                 wish.scale = match value()?.as_str() {
                     "small" => Scale::SMALL,
@@ -185,7 +186,7 @@ fn measure(wish: &Wish, phase: &str, subject: &str, acknowledged: u64) -> Result
     let program = std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
     let mut command = Command::new(program);
     command.args(["--one", phase, subject]).arg("--dir").arg(&wish.folder);
-    command.args(["--urls", &wish.scale.urls.to_string()]);
+    command.args(["--urls", &wish.scale.urls.to_string(), "--hosts", &wish.scale.hosts.to_string()]);
     if acknowledged > 0 {
         command.args(["--acknowledged", &acknowledged.to_string()]);
     }

@@ -17,28 +17,34 @@ pub const BATCH: u64 = 1000;
 /// Numbers of URLs that are in no stream.
 const APART: u64 = 1 << 40;
 
-/// How large everything is, from the number of different URLs.
+/// How large everything is, from the number of different URLs and of their hosts.
 #[derive(Clone, Copy)]
 pub struct Scale {
     pub urls: u64,
+    pub hosts: u64,
 }
 
 impl Scale {
-    pub const FULL: Self = Self { urls: 5_000_000 };
-    pub const SMALL: Self = Self { urls: 100_000 };
+    pub const FULL: Self = Self { urls: 5_000_000, hosts: 100_000 };
+    pub const SMALL: Self = Self { urls: 100_000, hosts: 20_000 };
+
+    /// As many hosts as there usually are with so many URLs.
+    pub fn of(urls: u64) -> Self {
+        Self { urls, hosts: 0 }.with_hosts(urls / 50)
+    }
+
+    pub fn with_hosts(self, hosts: u64) -> Self {
+        Self { hosts: (hosts / (10 * BATCH) * 10 * BATCH).max(20 * BATCH), ..self }
+    }
 
     /// Half of them are of URLs offered before.
     pub fn offers(self) -> u64 {
         2 * self.urls
     }
 
-    pub fn hosts(self) -> u64 {
-        (self.urls / 50).max(20 * BATCH)
-    }
-
     /// Queues that are served in turn.
     pub fn active(self) -> u64 {
-        self.hosts() / 10
+        self.hosts / 10
     }
 
     pub fn cycles(self) -> u64 {
@@ -52,7 +58,7 @@ impl Scale {
 
     /// URLs in the queue whose head is looked at; half of them are taken before.
     pub fn queue(self) -> u64 {
-        self.hosts()
+        self.hosts
     }
 
     /// Virtual time goes on by so many milliseconds with each batch that is claimed: by the time the active ones
@@ -66,7 +72,7 @@ impl Scale {
 pub fn offers<S: Subject>(folder: &Path, scale: Scale) -> S {
     let mut subject = S::open(folder, Manner::CRAWL);
     let preparer = preparer();
-    let mut stream = Offers::new(SEED, scale.offers(), scale.hosts());
+    let mut stream = Offers::new(SEED, scale.offers(), scale.hosts);
     let mut gauge = Gauge::begin();
     let mut progress = Progress::new("offers", scale.offers());
     let (mut added, mut now) = (0, 0);
@@ -92,7 +98,7 @@ pub fn offers_until_killed<S: Subject>(folder: &Path, scale: Scale) {
     let mut known = scale.urls;
     for batch in 0..100_000 {
         let first = APART + batch * BATCH;
-        let urls = (first..first + BATCH).map(|number| url(number % scale.hosts(), number)).collect();
+        let urls = (first..first + BATCH).map(|number| url(number % scale.hosts, number)).collect();
         known += subject.admit(now, prepare(&preparer, urls));
         say(&format!("acknowledged {known}"));
     }
@@ -123,7 +129,7 @@ pub fn work<S: Subject>(folder: &Path, scale: Scale, acknowledged: u64) {
     tell(&gauge.end("cycles", cycles, folder, note));
 
     let preparer = preparer();
-    let mut stream = Offers::after(scale.urls, SEED + 1, scale.mixed(), scale.hosts());
+    let mut stream = Offers::after(scale.urls, SEED + 1, scale.mixed(), scale.hosts);
     let mut gauge = Gauge::begin();
     let mut progress = Progress::new("mixed", 2 * scale.mixed());
     let (mut operations, mut added) = (0, 0);

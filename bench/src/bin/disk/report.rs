@@ -38,7 +38,7 @@ pub fn print(scale: Scale, repetitions: usize, results: &Results) {
             "the disk alone: 100,000 bytes written and synced in {half:.2} ms, 99 of 100 in {most:.2} ms"
         );
     }
-    let title = format!("offers: {} of {} URLs over {} hosts", scale.offers(), scale.urls, scale.hosts());
+    let title = format!("offers: {} of {} URLs over {} hosts", scale.offers(), scale.urls, scale.hosts);
     phase(results, "offers", &title);
     let title = format!("claim + settle: {} cycles over {} active queues", scale.cycles(), scale.active());
     phase(results, "cycles", &title);
