@@ -127,7 +127,8 @@ impl Crawl {
             return;
         }
         let moment = self.this_moment();
-        self.queues[queue].freed = self.queues[queue].freed.max(moment);
+        let freed = &mut self.queues[queue].freed;
+        *freed = moment.max(*freed);
         if self.planted.is(Fault::BlockForgotten) && self.queues[queue].blocked().at > self.now {
             self.block(queue, moment);
         }

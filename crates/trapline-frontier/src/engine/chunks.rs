@@ -24,24 +24,35 @@ pub(super) const CHUNK_BITS: u32 = CHUNK.trailing_zeros();
 #[derive(Debug)]
 pub(super) struct Chunks<T: Photographed> {
     chunks: Spine<Chunk<T>>,
+    /// Where each of them is if it is not here.
+    elsewhere: Spine<Elsewhere>,
     len: usize,
+    /// Whether chunks can be elsewhere. As long as none can, whoever reads a thing finds it at once.
+    can_be_away: bool,
+    /// The same, or whether somebody takes a photograph: whoever changes a thing must look.
+    is_watched: bool,
     shot: Option<Box<Shot<T::Photo>>>,
     shelving: Option<Box<Shelving<T>>>,
     lending: Option<Box<Lending<T>>>,
 }
 
+/// What is looked at for each thing. 32 bytes: where there are many, finding one is waiting for these.
 #[derive(Debug)]
 struct Chunk<T> {
     /// Empty while it is on the shelf, or lent.
     things: OnceCell<Vec<T>>,
-    /// The frame of an image that it is in, as long as it was not wanted.
-    frame: Cell<Option<u64>>,
-    /// Where on the shelf it is, or was.
-    place: Option<u64>,
     /// Whether it was used since somebody looked for chunks to put away.
     is_used: Cell<bool>,
     /// Whether it is other than it was on the shelf.
     is_changed: Cell<bool>,
+}
+
+#[derive(Debug, Default)]
+struct Elsewhere {
+    /// The frame of an image that it is in, as long as it was not wanted.
+    frame: Cell<Option<u64>>,
+    /// Where on the shelf it is, or was.
+    place: Option<u64>,
 }
 
 /// How chunks are put on a shelf.
@@ -81,22 +92,10 @@ impl<T> Lending<T> {
 }
 
 impl<T> Chunk<T> {
-    fn new(things: Vec<T>) -> Self {
-        Self::with(OnceCell::from(things), None)
-    }
-
-    fn lent(frame: u64) -> Self {
-        Self::with(OnceCell::new(), Some(frame))
-    }
-
-    fn with(things: OnceCell<Vec<T>>, frame: Option<u64>) -> Self {
-        Self {
-            things,
-            frame: Cell::new(frame),
-            place: None,
-            is_used: Cell::new(true),
-            is_changed: Cell::new(true),
-        }
+    /// A chunk of these, or one that is elsewhere.
+    fn new(things: Option<Vec<T>>) -> Self {
+        let things = things.map_or_else(OnceCell::new, OnceCell::from);
+        Self { things, is_used: Cell::new(true), is_changed: Cell::new(true) }
     }
 }
 
@@ -104,8 +103,8 @@ impl<T> Shelving<T> {
     /// What a chunk takes of memory.
     const BYTES: u64 = (CHUNK * size_of::<T>()) as u64;
 
-    fn read(&self, chunk: &Chunk<T>, number: usize, count: usize) -> Vec<T> {
-        let mut things = chunk.place.map_or_else(Vec::new, |place| (self.all)(&self.room, place, count));
+    fn read(&self, place: Option<u64>, number: usize, count: usize) -> Vec<T> {
+        let mut things = place.map_or_else(Vec::new, |place| (self.all)(&self.room, place, count));
         self.late.borrow().tell(number, &mut things, self.amend);
         things
     }
@@ -126,15 +125,15 @@ impl<T> Shelving<T> {
     }
 
     /// Puts a chunk away. It stays if it must, or if there is no room.
-    fn put_away(&mut self, chunk: &mut Chunk<T>) {
+    fn put_away(&mut self, chunk: &mut Chunk<T>, elsewhere: &mut Elsewhere) {
         let Some(things) = chunk.things.get() else { return };
         self.bytes.clear();
         if chunk.is_changed.get() && !things.iter().all(|thing| (self.write)(thing, &mut self.bytes)) {
             return;
         }
         let changed = chunk.is_changed.get().then_some(self.bytes.as_slice());
-        if let Some(place) = self.room.put_away(Self::BYTES, chunk.place, self.size, changed) {
-            chunk.place = Some(place);
+        if let Some(place) = self.room.put_away(Self::BYTES, elsewhere.place, self.size, changed) {
+            elsewhere.place = Some(place);
             chunk.is_changed.set(false);
             chunk.things.take();
         }
@@ -143,16 +142,25 @@ impl<T> Shelving<T> {
 
 impl<T: Photographed> Default for Chunks<T> {
     fn default() -> Self {
-        Self { chunks: Spine::default(), len: 0, shot: None, shelving: None, lending: None }
+        Self {
+            chunks: Spine::default(),
+            elsewhere: Spine::default(),
+            len: 0,
+            can_be_away: false,
+            is_watched: false,
+            shot: None,
+            shelving: None,
+            lending: None,
+        }
     }
 }
 
 impl<T: Photographed> Drop for Chunks<T> {
     fn drop(&mut self) {
         if let Some(shelving) = &self.shelving {
-            for chunk in self.chunks.iter() {
+            for (chunk, elsewhere) in self.chunks.iter().zip(self.elsewhere.iter()) {
                 let is_here = chunk.things.get().is_some();
-                shelving.room.dropped(Shelving::<T>::BYTES, is_here, chunk.place, shelving.size);
+                shelving.room.dropped(Shelving::<T>::BYTES, is_here, elsewhere.place, shelving.size);
             }
         }
     }
@@ -175,16 +183,20 @@ impl<T: Photographed + Shelved> Chunks<T> {
         });
         let mut chunks = Self::default();
         chunks.shelving = shelving;
+        chunks.look_around();
         chunks
     }
 
     /// Tells a thing something. If it is on the shelf, it is told when it comes back, and does not come back for that.
     pub(super) fn amend(&mut self, at: usize, news: u32) {
-        let chunk = &self.chunks[at >> CHUNK_BITS];
-        let (None, Some(_)) = (chunk.things.get(), chunk.place) else {
+        let number = at >> CHUNK_BITS;
+        if !self.can_be_away
+            || self.chunks[number].things.get().is_some()
+            || self.elsewhere[number].place.is_none()
+        {
             self[at].amend(news);
             return;
-        };
+        }
         self.save(at);
         let full = self.shelving.as_ref().and_then(|shelving| {
             let mut late = shelving.late.borrow_mut();
@@ -204,6 +216,12 @@ impl<T: Photographed> Chunks<T> {
         self.len
     }
 
+    /// What there is to look at has changed.
+    fn look_around(&mut self) {
+        self.can_be_away = self.shelving.is_some() || self.lending.is_some();
+        self.is_watched = self.can_be_away || self.shot.is_some();
+    }
+
     pub(super) fn push(&mut self, thing: T) {
         let last = self.chunks.len().wrapping_sub(1);
         if self.len < self.chunks.len() * CHUNK {
@@ -213,7 +231,7 @@ impl<T: Photographed> Chunks<T> {
             let room = if self.len == 0 { 1 } else { CHUNK };
             let mut things = Vec::with_capacity(room);
             things.push(thing);
-            self.chunks.push(Chunk::new(things));
+            self.push_chunk(Some(things), None);
             if let Some(shelving) = &self.shelving {
                 shelving.room.made(Shelving::<T>::BYTES);
             }
@@ -221,9 +239,15 @@ impl<T: Photographed> Chunks<T> {
         self.len += 1;
     }
 
+    fn push_chunk(&mut self, things: Option<Vec<T>>, frame: Option<u64>) {
+        self.chunks.push(Chunk::new(things));
+        self.elsewhere.push(Elsewhere { frame: Cell::new(frame), place: None });
+    }
+
     /// From now on chunks can be lent: a frame of this source has in it what `read` says.
     pub(super) fn begin_lending(&mut self, source: Arc<dyn FrameSource>, read: fn(&[u8]) -> Option<Vec<T>>) {
         self.lending = Some(Box::new(Lending { source, read, next: 0, out: Cell::new(0) }));
+        self.look_around();
     }
 
     /// Appends the things of a frame, which stay there until they are wanted. False if they cannot, because chunks begin elsewhere.
@@ -232,7 +256,7 @@ impl<T: Photographed> Chunks<T> {
             self.lending.is_some() && self.len == self.chunks.len() * CHUNK && (1..=CHUNK).contains(&count);
         if fits {
             self.lending.iter().for_each(|lending| lending.out.update(|out| out + 1));
-            self.chunks.push(Chunk::lent(frame));
+            self.push_chunk(None, Some(frame));
             self.len += count;
             if let Some(shelving) = &self.shelving {
                 shelving.room.lent(Shelving::<T>::BYTES);
@@ -243,22 +267,26 @@ impl<T: Photographed> Chunks<T> {
 
     /// The frame that a chunk is still in.
     pub(super) fn frame_of(&self, chunk: usize) -> Option<u64> {
-        self.chunks.get(chunk)?.frame.get()
+        self.elsewhere.get(chunk)?.frame.get()
     }
 
     /// Lets go of the source if nothing is lent any more.
     fn end_lending(&mut self) {
         if self.lending.as_ref().is_some_and(|lending| lending.out.get() == 0) {
             self.lending = None;
+            self.look_around();
         }
     }
 
     /// Brings lent chunks here, as long as it is not more than this. Answers whether those were all.
     pub(super) fn bring_lent(&mut self, most: &mut usize) -> bool {
         while let Some(lending) = &mut self.lending {
-            let is_lent = |number: &usize| self.chunks[*number].frame.get().is_some();
+            let is_lent = |number: &usize| self.elsewhere[*number].frame.get().is_some();
             match (lending.next..self.chunks.len()).find(is_lent) {
-                None => self.lending = None,
+                None => {
+                    self.lending = None;
+                    self.look_around();
+                }
                 Some(_) if *most == 0 => return false,
                 Some(next) => {
                     lending.next = next;
@@ -284,7 +312,7 @@ impl<T: Photographed> Chunks<T> {
     /// How much memory it takes besides what can be put on the shelf.
     pub(super) fn fixed_bytes(&self) -> usize {
         let late = self.shelving.as_ref().map_or(0, |shelving| shelving.late.borrow().bytes());
-        self.chunks.bytes() + late
+        self.chunks.bytes() + self.elsewhere.bytes() + late
     }
 
     /// Puts chunks on the shelf that were not used since this was last done, from one on, until no more than so many bytes of any
@@ -292,14 +320,15 @@ impl<T: Photographed> Chunks<T> {
     pub(super) fn put_away(&mut self, from: usize, most: u64) -> Option<usize> {
         self.end_lending();
         let shelving = self.shelving.as_mut()?;
-        for (at, chunk) in (from..).zip(self.chunks.iter_mut_from(from)) {
+        let chunks = self.chunks.iter_mut_from(from).zip(self.elsewhere.iter_mut_from(from));
+        for (at, (chunk, elsewhere)) in (from..).zip(chunks) {
             if shelving.room.here() <= most {
                 return Some(at);
             }
             // On a shelf that is full, those have room that were there before.
-            let has_room = chunk.place.is_some() || !shelving.room.is_full();
+            let has_room = elsewhere.place.is_some() || !shelving.room.is_full();
             if !chunk.is_used.replace(false) && has_room {
-                shelving.put_away(chunk);
+                shelving.put_away(chunk, elsewhere);
             }
         }
         None
@@ -307,11 +336,13 @@ impl<T: Photographed> Chunks<T> {
 
     /// Asks a thing something, where it is: its chunk does not come back for that.
     pub(super) fn ask<A>(&self, at: usize, question: impl Fn(&T) -> A) -> A {
-        let chunk = &self.chunks[at >> CHUNK_BITS];
-        match (chunk.things.get(), &self.shelving, chunk.place) {
-            (None, Some(shelving), Some(place)) => question(&shelving.one(place, at)),
-            _ => question(&self[at]),
+        if let Some(shelving) = &self.shelving
+            && self.chunks[at >> CHUNK_BITS].things.get().is_none()
+            && let Some(place) = self.elsewhere[at >> CHUNK_BITS].place
+        {
+            return question(&shelving.one(place, at));
         }
+        question(&self[at])
     }
 
     /// A thing, if it is in memory.
@@ -324,8 +355,7 @@ impl<T: Photographed> Chunks<T> {
         (self.len - chunk * CHUNK).min(CHUNK)
     }
 
-    /// The things of a chunk, brought back if they are on the shelf.
-    #[inline]
+    /// The things of a chunk, brought back if they are elsewhere.
     fn here(&self, number: usize) -> &Vec<T> {
         let chunk = &self.chunks[number];
         if self.shelving.is_some() {
@@ -335,16 +365,29 @@ impl<T: Photographed> Chunks<T> {
     }
 
     /// The same, to be changed.
-    #[inline]
     fn here_mut(&mut self, number: usize) -> &mut Vec<T> {
-        if self.chunks[number].things.get().is_none() {
-            let things = self.bring(number);
-            self.chunks[number].things = OnceCell::from(things);
+        if self.can_be_away {
+            self.here(number);
+            self.chunks[number].is_changed.set(true);
         }
-        let chunk = &mut self.chunks[number];
-        chunk.is_used.set(true);
-        chunk.is_changed.set(true);
-        chunk.things.get_mut().expect("it is there now")
+        self.chunks[number].things.get_mut().expect("it is there now")
+    }
+
+    /// A thing that may be elsewhere.
+    #[inline(never)]
+    fn find(&self, at: usize) -> &T {
+        &self.here(at >> CHUNK_BITS)[at & (CHUNK - 1)]
+    }
+
+    /// A thing that may be elsewhere, and is about to change.
+    #[inline(never)]
+    fn find_mut(&mut self, at: usize) -> &mut T {
+        let number = at >> CHUNK_BITS;
+        if self.can_be_away {
+            self.here(number);
+        }
+        self.save(at);
+        &mut self.here_mut(number)[at & (CHUNK - 1)]
     }
 
     /// The things of a chunk that is elsewhere, which is as good as here from now on.
@@ -352,7 +395,7 @@ impl<T: Photographed> Chunks<T> {
     fn bring(&self, number: usize) -> Vec<T> {
         let count = self.len_of(number);
         let mut things = self.read_elsewhere(number, count);
-        if self.chunks[number].frame.take().is_some() {
+        if self.elsewhere[number].frame.take().is_some() {
             self.lending.iter().for_each(|lending| lending.out.update(|out| out - 1));
         }
         things.reserve_exact(CHUNK - count);
@@ -364,10 +407,10 @@ impl<T: Photographed> Chunks<T> {
 
     /// The things of a chunk that is elsewhere, which stays there.
     fn read_elsewhere(&self, number: usize, count: usize) -> Vec<T> {
-        let chunk = &self.chunks[number];
-        match (chunk.frame.get(), &self.lending, &self.shelving) {
+        let elsewhere = &self.elsewhere[number];
+        match (elsewhere.frame.get(), &self.lending, &self.shelving) {
             (Some(frame), Some(lending), _) => lending.read(frame, count),
-            (_, _, Some(shelving)) => shelving.read(chunk, number, count),
+            (_, _, Some(shelving)) => shelving.read(elsewhere.place, number, count),
             _ => unreachable!("it was put elsewhere"),
         }
     }
@@ -375,12 +418,13 @@ impl<T: Photographed> Chunks<T> {
     /// Begins a photograph of everything as it is now.
     pub(super) fn begin_shot(&mut self) {
         self.shot = Some(Box::new(Shot::new(self.len)));
+        self.look_around();
     }
 
     /// The next chunk of the photograph; None when it is complete, or none was begun.
     pub(super) fn take_shot(&mut self) -> Option<Vec<T::Photo>> {
         let Some(number) = self.shot.as_mut()?.next_chunk() else {
-            self.shot = None;
+            self.drop_shot();
             return None;
         };
         if self.chunks[number].things.get().is_none() {
@@ -395,10 +439,10 @@ impl<T: Photographed> Chunks<T> {
     /// Gives a photograph up.
     pub(super) fn drop_shot(&mut self) {
         self.shot = None;
+        self.look_around();
     }
 
     /// A thing is about to change.
-    #[cold]
     fn save(&mut self, at: usize) {
         let Some(mut shot) = self.shot.take_if(|shot| shot.wants(at)) else { return };
         shot.save(at, self.ask(at, T::photo));
@@ -409,18 +453,25 @@ impl<T: Photographed> Chunks<T> {
 impl<T: Photographed> std::ops::Index<usize> for Chunks<T> {
     type Output = T;
 
+    /// Each cycle of a claim and its settlement comes by here some sixty times.
+    #[inline]
     fn index(&self, at: usize) -> &T {
-        &self.here(at >> CHUNK_BITS)[at & (CHUNK - 1)]
+        if self.can_be_away {
+            return self.find(at);
+        }
+        let things = self.chunks[at >> CHUNK_BITS].things.get().expect("none is elsewhere");
+        &things[at & (CHUNK - 1)]
     }
 }
 
 impl<T: Photographed> std::ops::IndexMut<usize> for Chunks<T> {
+    #[inline]
     fn index_mut(&mut self, at: usize) -> &mut T {
-        if self.shot.is_some() {
-            self.here(at >> CHUNK_BITS);
-            self.save(at);
+        if self.is_watched {
+            return self.find_mut(at);
         }
-        &mut self.here_mut(at >> CHUNK_BITS)[at & (CHUNK - 1)]
+        let things = self.chunks[at >> CHUNK_BITS].things.get_mut().expect("none is elsewhere");
+        &mut things[at & (CHUNK - 1)]
     }
 }
 

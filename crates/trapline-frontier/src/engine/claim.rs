@@ -222,7 +222,14 @@ impl Crawl {
         let (from, now) = (self.charges_from(), self.now);
         let record = &self.urls[entry_id];
         let (identity, cost) = (record.identity(), record.cost);
-        let more = self.urls.more(entry_id);
+        let (has_page, more) = (record.has_page(), self.urls.more_of(entry_id, record));
+        let request = match self.urls.hand(record) {
+            Handed::Read(request) => request,
+            Handed::Unread(place) => {
+                round.unread.push(UnreadRequest { place, has_page });
+                unread_request()
+            }
+        };
         let queue = &mut self.queues[id];
         queue.spend(from, now, u64::from(cost));
         if !self.planted.is(Fault::BalanceUncharged) {
@@ -236,14 +243,6 @@ impl Crawl {
         if round.counts() {
             *round.given.entry(id).or_default() += 1;
         }
-        let request = match self.urls.hand(entry_id) {
-            Handed::Read(request) => request,
-            Handed::Unread(place) => {
-                let has_page = self.urls[entry_id].has_page();
-                round.unread.push(UnreadRequest { place, has_page });
-                unread_request()
-            }
-        };
         round.leases.push(Lease {
             id: LeaseId(lease),
             crawl: Arc::clone(&self.name),

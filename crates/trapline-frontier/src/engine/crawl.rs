@@ -199,8 +199,8 @@ impl Crawl {
     /// An entry takes a state on: it is counted, and put where its state says. A waiting one must know when it
     /// is due, a leased one its lease, a dead one its death.
     pub(super) fn enter(&mut self, id: EntryId, state: State) {
-        self.urls.set_state(id, state);
-        let queue = &mut self.queues[self.urls[id].queue];
+        let queue = self.urls.set_state(id, state);
+        let queue = &mut self.queues[queue];
         if state.is_pending() {
             self.urls.live_mut(id).purges = queue.purges();
             self.census.add_pending(queue, self.generation);
@@ -228,14 +228,17 @@ impl Crawl {
 
     /// An entry leaves its state: it is no longer counted, and nothing waits for it any more.
     pub(super) fn leave(&mut self, id: EntryId) {
-        self.forget_timers(id);
+        if self.urls.state(id) != State::Pending {
+            self.forget_timers(id);
+        }
         self.leave_untimed(id);
     }
 
     /// The same, once its timer has gone off or its lease is gone.
     pub(super) fn leave_untimed(&mut self, id: EntryId) {
-        let state = self.urls.state(id);
-        let queue = &mut self.queues[self.urls[id].queue];
+        let record = &self.urls[id];
+        let state = record.state();
+        let queue = &mut self.queues[record.queue];
         if state.is_pending() {
             self.census.remove_pending(queue, self.generation, 1);
         }

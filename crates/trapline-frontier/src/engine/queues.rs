@@ -469,12 +469,14 @@ impl Queues {
 impl std::ops::Index<QueueId> for Queues {
     type Output = Queue;
 
+    #[inline]
     fn index(&self, id: QueueId) -> &Queue {
         &self.queues[id.0 as usize]
     }
 }
 
 impl std::ops::IndexMut<QueueId> for Queues {
+    #[inline]
     fn index_mut(&mut self, id: QueueId) -> &mut Queue {
         &mut self.queues[id.0 as usize]
     }

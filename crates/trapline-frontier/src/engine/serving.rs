@@ -17,15 +17,25 @@ use crate::report::QueueState;
 impl Crawl {
     /// A queue finds its state.
     pub(super) fn refresh(&mut self, id: QueueId) {
-        if self.stays(id) {
-            self.queues[id].lack = Lack::Nothing;
+        let queue = &self.queues[id];
+        if self.stays(queue) {
+            if queue.lack != Lack::Nothing {
+                self.queues[id].lack = Lack::Nothing;
+            }
             return;
         }
-        self.stand_down(id);
-        let reconsidered = self.notice_reconsideration(id);
+        let is_plain = queue.rare.is_none();
+        if queue.standing != Standing::Nowhere {
+            self.stand_down(id);
+        }
+        // Most have neither been retired nor a group.
+        let (mut reconsidered, mut waits) = (None, false);
+        if !is_plain {
+            reconsidered = self.notice_reconsideration(id);
+            waits = self.queues[id].group().is_some_and(|group| self.group_waits(group));
+        }
 
         let now = self.now;
-        let waits = self.queues[id].group().is_some_and(|group| self.group_waits(group));
         let queue = &mut self.queues[id];
         let (pending, leased) = (queue.pending(), queue.leased);
         if pending == 0 && leased == 0 {
@@ -67,16 +77,20 @@ impl Crawl {
         });
         let exhausted = base == QueueState::Ready && queue.balance <= 0 && !waits;
         self.census.change_state(queue, self.generation, base);
+        let has_timer = queue.timer == timer;
         if exhausted {
             self.deactivate(id);
         }
-        self.set_queue_timer(id, timer);
-        self.stand_up(id);
+        if !has_timer {
+            self.set_queue_timer(id, timer);
+        }
+        if is_free(base) {
+            self.stand_up(id);
+        }
     }
 
     /// Whether a queue that stands in line can stay where it is: the common case when it is given one more URL.
-    fn stays(&self, id: QueueId) -> bool {
-        let queue = &self.queues[id];
+    fn stays(&self, queue: &Queue) -> bool {
         let stands = match queue.standing {
             Standing::Nowhere => false,
             Standing::InLine | Standing::InGroup => true,
@@ -122,7 +136,10 @@ impl Crawl {
 
     /// The queue's place in line, if it has one.
     pub(super) fn turn_of(&self, id: QueueId) -> Turn {
-        let queue = &self.queues[id];
+        self.turn(id, &self.queues[id])
+    }
+
+    fn turn(&self, id: QueueId, queue: &Queue) -> Turn {
         let precedence = queue.precedence();
         let precedence = if self.planted.is(Fault::PrecedenceInverted) { !precedence } else { precedence };
         Turn { precedence, inactive: !queue.active, age: queue.age(), queue: id }
@@ -136,8 +153,7 @@ impl Crawl {
         if !is_free(queue.base) || retired == Some(Retired::ByHand) {
             return;
         }
-        let group = queue.group();
-        let turn = self.turn_of(id);
+        let (group, turn) = (queue.group(), self.turn(id, queue));
         self.queues[id].standing = match (retired, group) {
             (Some(_), _) => {
                 self.lines.of(partition).step_aside(turn);
@@ -156,13 +172,14 @@ impl Crawl {
 
     /// Takes a queue from where it waits. To be called before anything changes that its place depends on.
     pub(super) fn stand_down(&mut self, id: QueueId) {
-        let queue = &mut self.queues[id];
-        let standing = std::mem::replace(&mut queue.standing, Standing::Nowhere);
+        let queue = &self.queues[id];
+        let standing = queue.standing;
         if standing == Standing::Nowhere {
             return;
         }
         let (partition, retired, group) = (queue.partition, queue.retired(), queue.group());
-        let turn = self.turn_of(id);
+        let turn = self.turn(id, queue);
+        self.queues[id].standing = Standing::Nowhere;
         match (standing, retired, group) {
             (Standing::InGroup, _, Some(group)) => self.leave_group(group, partition, &turn),
             (Standing::Aside, Some(Retired::OverBudget(generation)), _) => {
@@ -175,16 +192,16 @@ impl Crawl {
         }
     }
 
-    /// Gives a queue the timer it needs. Its moment must not have changed since that was set.
+    /// Gives a queue the timer it needs, which it does not have. Its moment must not have changed since that was set.
     fn set_queue_timer(&mut self, id: QueueId, timer: QueueTimer) {
         let queue = &mut self.queues[id];
-        if queue.timer == timer {
-            return;
-        }
-        self.cancel_queue_timer(id, self.queues[id].timer);
-        let queue = &mut self.queues[id];
+        let before = queue.timer_moment();
         queue.timer = timer;
-        if let Some(moment) = queue.timer_moment() {
+        let after = queue.timer_moment();
+        if let Some(moment) = before {
+            self.timers.cancel(moment, Event::Queue(id));
+        }
+        if let Some(moment) = after {
             self.timers.set(moment, Event::Queue(id));
         }
     }

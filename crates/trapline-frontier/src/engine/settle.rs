@@ -25,7 +25,8 @@ impl Crawl {
         };
         let (entry, granted) = (grant.entry, grant.granted);
         // What the links say may concern this very URL: its queue and cost are those of the lease.
-        let (queue, cost) = (self.urls[entry].queue, self.urls[entry].cost);
+        let record = &self.urls[entry];
+        let (queue, cost) = (record.queue, record.cost);
         let paced =
             matches!(settlement.outcome, Outcome::Done { .. } | Outcome::Retry { .. } | Outcome::Dead { .. });
         let delay = settlement.delay.or_else(|| paced.then(|| self.queues[queue].delay(&self.settings)));
@@ -155,11 +156,13 @@ impl Crawl {
         };
         let short = Duration::from_millis(self.planted.is(Fault::DelayOneShort).into());
         let until = Moment { at: from + delay.saturating_sub(short), rank: self.draw() };
-        if until > self.queues[id].next_fetch {
+        let queue = &self.queues[id];
+        let group = queue.group();
+        if until > queue.next_fetch {
             self.cancel_queue_timer(id, QueueTimer::Fetch);
             self.queues[id].next_fetch = until;
         }
-        if let Some(group) = self.queues[id].group()
+        if let Some(group) = group
             && !self.planted.is(Fault::GroupForgotten)
         {
             self.pace_group(group, until);

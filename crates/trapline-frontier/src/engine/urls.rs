@@ -424,14 +424,16 @@ impl Urls {
         self.payloads.free(request);
     }
 
-    /// An entry takes a state on. Its live part goes when it has no use for it; one that needs it has it already.
-    pub(super) fn set_state(&mut self, id: EntryId, state: State) {
+    /// An entry takes a state on. Its live part goes when it has no use for it; one that needs it has it already. Answers which
+    /// queue it is in.
+    pub(super) fn set_state(&mut self, id: EntryId, state: State) -> QueueId {
         let record = &mut self[id];
         record.set_state(state);
+        let (queue, has_more) = (record.queue, record.has_more());
         if !state.is_live() {
             self.free_live(id);
         }
-        if let Some(more) = self.existing_more(id) {
+        if has_more && let Some(more) = self.existing_more(id) {
             if !state.is_live() {
                 more.place = None;
             }
@@ -440,6 +442,7 @@ impl Urls {
             }
             self.tidy(id);
         }
+        queue
     }
 
     pub(super) fn state(&self, id: EntryId) -> State {
@@ -505,11 +508,16 @@ impl Urls {
 
     /// What else there is of an entry.
     pub(super) fn more(&self, id: EntryId) -> &More {
+        self.more_of(id, &self[id])
+    }
+
+    /// The same, of an entry that has this record.
+    pub(super) fn more_of(&self, id: EntryId, record: &Record) -> &More {
         static NOTHING: More = More::NOTHING;
-        if self[id].bits & MORE == 0 {
-            return &NOTHING;
+        if record.has_more() {
+            return self.more.get(id).unwrap_or(&NOTHING);
         }
-        self.more.get(id).unwrap_or(&NOTHING)
+        &NOTHING
     }
 
     /// The same, to be changed. What turns out to be nothing is dropped when the entry takes its next state on.
@@ -533,6 +541,10 @@ impl Urls {
 
     /// The same, for a visit that will take its place.
     pub(super) fn last_page(&self, id: EntryId) -> Option<Arc<PageRecord>> {
+        let record = &self[id];
+        if record.bits & (MORE | PAGE) == 0 {
+            return None;
+        }
         self.page_here(id).or_else(|| self.payloads.last_page(self[id].request_with_page()?))
     }
 
@@ -641,8 +653,8 @@ impl Urls {
     }
 
     /// The request, for a worker.
-    pub(super) fn hand(&self, id: EntryId) -> Handed {
-        self.payloads.hand(self[id].request)
+    pub(super) fn hand(&self, record: &Record) -> Handed {
+        self.payloads.hand(record.request)
     }
 
     pub(super) fn url(&self, id: EntryId) -> Cow<'_, str> {
@@ -734,12 +746,14 @@ fn hash_of(identity: Identity) -> u64 {
 impl std::ops::Index<EntryId> for Urls {
     type Output = Record;
 
+    #[inline]
     fn index(&self, id: EntryId) -> &Record {
         &self.records[id.0 as usize]
     }
 }
 
 impl std::ops::IndexMut<EntryId> for Urls {
+    #[inline]
     fn index_mut(&mut self, id: EntryId) -> &mut Record {
         &mut self.records[id.0 as usize]
     }

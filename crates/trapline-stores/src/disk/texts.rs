@@ -259,28 +259,33 @@ impl Texts {
 
     /// Reads the requests of leases, which lie at these places, and their pages. Answers which of them could not be read.
     pub(crate) fn complete(&self, leases: &mut [Lease], unread: &[UnreadRequest]) -> BTreeMap<usize, Unread> {
-        let places: Vec<u64> = unread.iter().map(|unread| unread.place).collect();
-        #[expect(
-            clippy::redundant_closure_for_method_calls,
-            reason = "the method is of readers of one lifetime"
-        )]
-        let texts = self.read_all(&places, |reader, place| reader.read(place));
-        let mut lost = BTreeMap::new();
-        for (((at, lease), unread), text) in leases.iter_mut().enumerate().zip(unread).zip(texts) {
-            match text {
-                Ok(Text { request, page }) => {
-                    lease.request = Arc::new(request);
-                    let page = page.filter(|_| unread.has_page);
-                    lease.page = lease.page.take().or_else(|| page.map(Arc::new));
+        let complete_some = |leases: &mut [Lease], unread: &[UnreadRequest]| {
+            let mut reader = self.reader();
+            let mut lost = Vec::new();
+            for ((at, lease), unread) in leases.iter_mut().enumerate().zip(unread) {
+                match reader.read(unread.place) {
+                    Ok(Text { request, page }) => {
+                        lease.request = Arc::new(request);
+                        let page = page.filter(|_| unread.has_page);
+                        lease.page = lease.page.take().or_else(|| page.map(Arc::new));
+                    }
+                    Err(unread) => lost.push((at, unread)),
                 }
-                Err(unread) => drop(lost.insert(at, unread)),
             }
+            lost
+        };
+        if unread.len() <= READ_ALONE_MAX {
+            return complete_some(leases, unread).into_iter().collect();
         }
-        lost
+        let half = unread.len() / 2;
+        let (leases, other_leases) = leases.split_at_mut(half);
+        let (unread, other_unread) = unread.split_at(half);
+        let (lost, other_lost) =
+            both(|| complete_some(leases, unread), || complete_some(other_leases, other_unread));
+        lost.into_iter().chain(other_lost.into_iter().map(|(at, unread)| (half + at, unread))).collect()
     }
 
-    /// Reads what is at these places, in their order. Much of it is read by two threads: nearly all of the time goes into waiting for
-    /// cold memory of the kernel's, which two can do at once.
+    /// Reads what is at these places, in their order.
     fn read_all<T: Send>(
         &self,
         places: &[u64],
@@ -294,18 +299,9 @@ impl Texts {
             return read_some(places);
         }
         let (places, others) = places.split_at(places.len() / 2);
-        thread::scope(|scope| {
-            let other = thread::Builder::new()
-                .name("trapline-read".to_owned())
-                .spawn_scoped(scope, || read_some(others));
-            let mut all = read_some(places);
-            all.extend(match other {
-                Ok(other) => other.join().unwrap_or_else(|panic| resume_unwind(panic)),
-                // There is none to be had.
-                Err(_) => read_some(others),
-            });
-            all
-        })
+        let (mut all, others) = both(|| read_some(places), || read_some(others));
+        all.extend(others);
+        all
     }
 
     fn reader(&self) -> Reader<'_> {
@@ -630,6 +626,22 @@ impl fmt::Debug for Texts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Texts").finish_non_exhaustive()
     }
+}
+
+/// Does two things, at once if there is another thread to be had. Nearly all of the time that reading takes goes into waiting for cold
+/// memory of the kernel's, which two can do at once.
+fn both<T: Send>(first: impl FnOnce() -> T, second: impl FnOnce() -> T + Send) -> (T, T) {
+    let mut second = Some(second);
+    let other = &mut second;
+    let (first, done) = thread::scope(|scope| {
+        let thread = thread::Builder::new().name("trapline-read".to_owned());
+        let other = thread.spawn_scoped(scope, move || other.take().map(|other| other())).ok();
+        let first = first();
+        let done = other.and_then(|other| other.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        (first, done)
+    });
+    let done = done.unwrap_or_else(|| second.take().map(|second| second()).expect("it is done once"));
+    (first, done)
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
