@@ -19,6 +19,11 @@ pub trait Library: fmt::Debug + Send + Sync {
     /// The request that was put there.
     fn get(&self, place: u64) -> Arc<Request>;
 
+    /// Requests that will probably be handed out soon, mostly in this order, for whoever has the time to read them ahead.
+    fn expect(&self, places: &mut dyn Iterator<Item = u64>) {
+        let _ = places;
+    }
+
     /// Keeps what is known of a page with the request that was put there, and says where both are from now on; whatever was
     /// known of it before is forgotten. None leaves the page record to the engine, and the request where it is.
     fn put_page(&self, place: u64, page: &PageRecord) -> Option<u64>;

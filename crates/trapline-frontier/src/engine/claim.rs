@@ -75,6 +75,7 @@ impl Crawl {
             let entries: Vec<_> =
                 queues.iter().filter_map(|queue| self.queues[*queue].order.likely()).collect();
             self.urls.touch(&entries);
+            self.urls.expect(&entries);
             // Those behind them become the first of their queues.
             self.urls.touch(&self.urls.behind(&entries));
         }

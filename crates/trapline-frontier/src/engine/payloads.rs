@@ -144,6 +144,13 @@ impl Payloads {
         }
     }
 
+    /// Tells a library which requests will probably be wanted soon.
+    pub(super) fn expect(&self, places: &mut dyn Iterator<Item = Place>) {
+        if let Self::Elsewhere(library) = self {
+            library.expect(&mut places.map(Place::get));
+        }
+    }
+
     /// How many more certainly fit.
     pub(super) fn room(&self) -> usize {
         match self {

@@ -123,14 +123,26 @@ impl Timers {
         }
     }
 
-    /// When something will happen next.
     /// At how many instants something happens.
     pub(super) fn instants(&self) -> usize {
         self.0.len()
     }
 
+    /// When something will happen next.
     pub(super) fn next(&self) -> Option<Timestamp> {
         self.0.first_key_value().map(|(at, _)| *at)
+    }
+
+    /// The queues that will wake at an instant, if several things happen then.
+    pub(super) fn waking(&self, at: Timestamp) -> impl Iterator<Item = QueueId> {
+        let list = match self.0.get(&at) {
+            Some(Instant::Many(list)) => Some(list),
+            Some(Instant::One(_)) | None => None,
+        };
+        list.into_iter().flat_map(|list| &list.set).filter_map(|(_, event)| match event {
+            Event::Queue(queue) => Some(*queue),
+            _ => None,
+        })
     }
 
     /// The entries that will be due from a moment on, in that order, so many at most.

@@ -681,14 +681,24 @@ impl Urls {
     /// for another, as they would if each came just before it is needed.
     pub(super) fn touch(&self, entries: &[EntryId]) {
         let mut seen = 0;
-        for id in entries {
+        // Both ends of each: half of the records lie in two lines of the cache. And all records first, for where a live part is, its
+        // record says.
+        let look = |id: &EntryId| {
             let record = &self[*id];
-            seen ^= u32::from(self.payloads.touch(record.request));
-            if record.live != NO_LIVE {
-                seen ^= self.live[record.live as usize].after.0;
-            }
+            seen ^= record.identity[0] ^ u32::from(self.payloads.touch(record.request));
+            record.live
+        };
+        let lives: Vec<u32> = entries.iter().map(look).filter(|live| *live != NO_LIVE).collect();
+        for live in lives {
+            let live = &self.live[live as usize];
+            seen ^= live.before.0 ^ u32::from(live.purges);
         }
         std::hint::black_box(seen);
+    }
+
+    /// Tells whoever has the requests of these entries that they will probably be wanted soon.
+    pub(super) fn expect(&self, entries: &[EntryId]) {
+        self.payloads.expect(&mut entries.iter().map(|id| self[*id].request));
     }
 
     /// Looks at an entry that may be wanted, if it is in memory.

@@ -14,6 +14,7 @@ mod checkpoint;
 mod command;
 mod commit;
 mod due;
+mod errands;
 pub mod files;
 mod folder;
 mod keeper;
@@ -53,7 +54,7 @@ use async_trait::async_trait;
 use trapline_core::{Candidate, Timestamp};
 use trapline_frontier::{
     Admission, Claimed, CrawlChange, Engine, ErrorKind, Page, Query, Recovered, Scan, Settled, Settlement,
-    Stats, Steer, Steered, Store, StoreError, UnreadRequest, UrlState, Want,
+    Stats, Steer, Steered, Store, StoreError, UrlState, Want,
 };
 
 use commit::{Commit, Failure};
@@ -219,6 +220,7 @@ impl DiskStore {
         store.start("trapline-sync", move |shared| shared.commit.run(interval))?;
         if background {
             store.start("trapline-keeper", keeper::run)?;
+            store.start("trapline-read", |shared| shared.texts.errands.run(&shared.texts))?;
         }
         Ok(store)
     }
@@ -311,6 +313,7 @@ impl DiskStore {
     /// Waits for all that still goes on in the folder, and lets go of it.
     fn end(&self) {
         self.shared.bell.close();
+        self.shared.texts.errands.close();
         let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
         for thread in threads {
             // They end by themselves once they are told to; they cannot panic.
@@ -415,7 +418,7 @@ impl DiskStore {
         let read = || {
             let look = || Ok(places(&self.shared.inner(attempted)?.engine));
             let places = self.shared.caught(attempted, look)?;
-            Ok::<_, StoreError>(self.shared.texts.read_ahead(&places))
+            Ok::<_, StoreError>(self.shared.texts.read_ahead(places))
         };
         // What was moved and removed in between is elsewhere the second time.
         let read = match read()? {
@@ -430,7 +433,7 @@ impl DiskStore {
     fn read_notes_ahead(&self, crawl: &str, scan: &Scan) -> Result<BTreeMap<u64, Vec<u8>>, StoreError> {
         let look = || Ok(self.shared.inner("scan")?.engine.places_of_notes(crawl, scan));
         let places = self.shared.caught("scan", look)?;
-        Ok(self.shared.texts.read_notes_ahead(&places))
+        Ok(self.shared.texts.read_notes_ahead(places))
     }
 
     /// There is no room for a record. If that is for good, nothing is promised any more.
@@ -546,21 +549,22 @@ impl Store for DiskStore {
     async fn claim(&self, crawl: Option<&str>, now: Timestamp, want: &Want) -> Result<Claimed, StoreError> {
         let message = made(|bytes| logged::claim(bytes, crawl, now, want));
         let verb = |engine: &mut Engine| {
-            let claimed = engine.claim(crawl, now, want)?;
-            Ok((claimed, engine.take_unread()))
+            let claimed = engine.claim(crawl, now, want);
+            let expected = self.shared.texts.take_expected();
+            Ok((claimed?, engine.take_unread(), expected))
         };
-        let put = |bytes: &mut Vec<u8>, (claimed, _): &(Claimed, Vec<UnreadRequest>)| {
+        let put = |bytes: &mut Vec<u8>, (claimed, _, _): &(Claimed, _, _)| {
             bytes.extend_from_slice(&message);
             (0, answers::claimed(claimed))
         };
         let how = ("claim", Urgency::Work);
         let bound = bound_of(&message);
-        let ((mut claimed, unread), sequence) = self.act(how, (crawl, now), bound, verb, put)?;
+        let ((mut claimed, unread, expected), sequence) = self.act(how, (crawl, now), bound, verb, put)?;
         // Nobody waits for these reads but the one who claims, and while they go on, so does the disk.
         if self.durability == Durability::Batch {
             self.shared.commit.want(sequence);
         }
-        let lost = self.shared.texts.complete(&mut claimed.leases, &unread);
+        let lost = self.shared.texts.complete(&mut claimed.leases, &unread, expected.as_deref());
         if !lost.is_empty() {
             self.withhold(now, &mut claimed, &lost).await?;
         }

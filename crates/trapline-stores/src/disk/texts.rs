@@ -12,14 +12,13 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
-use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread;
 
 use trapline_core::Request;
 use trapline_frontier::{Engine, Lease, Library, PageRecord, UnreadRequest, packed_page};
 
 use super::commit::Failure;
+use super::errands::{Errand, Errands, Readable, WORTH_IT};
 use super::files::{Files, LogFile};
 use super::ledger::{Ledger, segment_of};
 use super::record;
@@ -33,8 +32,34 @@ pub(crate) struct Texts {
     present: Mutex<Present>,
     /// Segments that were read from.
     open: Mutex<BTreeMap<u64, Arc<dyn LogFile>>>,
+    /// Who reads, besides whoever wants something.
+    pub(super) errands: Errands,
+    expected: Mutex<Expected>,
     /// What went wrong: the first thing that may be otherwise another time, if there was one, or else the first.
     failure: Mutex<Option<Unread>>,
+}
+
+/// A request as a worker gets it, and what is known of the page.
+pub(crate) struct Handed {
+    request: Arc<Request>,
+    page: Option<Arc<PageRecord>>,
+}
+
+/// What the claim under way will probably hand out.
+#[derive(Default)]
+struct Expected {
+    errand: Option<Arc<Errand<Handed>>>,
+    /// For so many claims nobody looks: what was expected was not what came.
+    disappointed: u32,
+}
+
+impl Expected {
+    /// So many of those that were expected were wanted, of so many that were wanted.
+    fn learn(&mut self, met: usize, wanted: usize) {
+        if met < wanted / 2 {
+            self.disappointed = DISAPPOINTED;
+        }
+    }
 }
 
 /// The texts of the record that is being made, or replayed.
@@ -75,10 +100,10 @@ pub(crate) enum Extent {
 }
 
 /// Reads requests one after the other.
-struct Reader<'a> {
+pub(super) struct Reader<'a> {
     texts: &'a Texts,
-    /// Segments that were read from, at hand without a lock.
-    files: Vec<(u64, Arc<dyn LogFile>)>,
+    /// Segments that were read from, at hand without a lock, each in the place that its number says.
+    files: Vec<Option<(u64, Arc<dyn LogFile>)>>,
 }
 
 /// Why a request was not read.
@@ -113,18 +138,25 @@ impl Unread {
 /// So many bytes are read at first: nearly always enough.
 const READ_AT_FIRST: usize = 192;
 
-/// Beginning a thread takes as long as reading some fifty requests.
-const READ_ALONE_MAX: usize = 256;
+/// If less than half of what was expected was wanted, so many claims are done without.
+const DISAPPOINTED: u32 = 64;
 
 /// So many files are kept open at most.
 const OPEN_MAX: usize = 256;
 
-/// So many files a reader has at hand at most.
-const AT_HAND_MAX: usize = 16;
+/// So many files a reader has at hand at most: as many as most logs have.
+const AT_HAND_MAX: usize = 64;
 
 impl Texts {
     pub(crate) fn new(files: Arc<dyn Files>) -> Self {
-        Self { files, present: Mutex::default(), open: Mutex::default(), failure: Mutex::default() }
+        Self {
+            files,
+            present: Mutex::default(),
+            open: Mutex::default(),
+            errands: Errands::default(),
+            expected: Mutex::default(),
+            failure: Mutex::default(),
+        }
     }
 
     /// An engine without crawls whose requests are here.
@@ -238,73 +270,77 @@ impl Texts {
     }
 
     /// The same for many places.
-    pub(crate) fn read_ahead(&self, places: &[u64]) -> Result<BTreeMap<u64, Vec<u8>>, Unread> {
-        #[expect(
-            clippy::redundant_closure_for_method_calls,
-            reason = "the method is of readers of one lifetime"
-        )]
-        let texts = self.read_all(places, |reader, place| reader.whole(place));
-        places.iter().zip(texts).map(|(place, text)| Ok((*place, text?))).collect()
+    pub(crate) fn read_ahead(&self, places: Vec<u64>) -> Result<BTreeMap<u64, Vec<u8>>, Unread> {
+        self.read_all(places).into_iter().map(|(place, text)| Ok((place, text?))).collect()
     }
 
     /// Those of these notes that can be read, as they are there.
-    pub(crate) fn read_notes_ahead(&self, places: &[u64]) -> BTreeMap<u64, Vec<u8>> {
-        #[expect(
-            clippy::redundant_closure_for_method_calls,
-            reason = "the method is of readers of one lifetime"
-        )]
-        let texts = self.read_all(places, |reader, place| reader.whole(place));
-        places.iter().zip(texts).filter_map(|(place, text)| Some((*place, text.ok()?))).collect()
+    pub(crate) fn read_notes_ahead(&self, places: Vec<u64>) -> BTreeMap<u64, Vec<u8>> {
+        self.read_all(places).into_iter().filter_map(|(place, text)| Some((place, text.ok()?))).collect()
     }
 
-    /// Reads the requests of leases, which lie at these places, and their pages. Answers which of them could not be read.
-    pub(crate) fn complete(&self, leases: &mut [Lease], unread: &[UnreadRequest]) -> BTreeMap<usize, Unread> {
-        let complete_some = |leases: &mut [Lease], unread: &[UnreadRequest]| {
-            let mut reader = self.reader();
-            let mut lost = Vec::new();
-            for ((at, lease), unread) in leases.iter_mut().enumerate().zip(unread) {
-                match reader.read(unread.place) {
-                    Ok(Text { request, page }) => {
-                        lease.request = Arc::new(request);
-                        let page = page.filter(|_| unread.has_page);
-                        lease.page = lease.page.take().or_else(|| page.map(Arc::new));
-                    }
-                    Err(unread) => lost.push((at, unread)),
-                }
-            }
-            lost
-        };
-        if unread.len() <= READ_ALONE_MAX {
-            return complete_some(leases, unread).into_iter().collect();
-        }
-        let half = unread.len() / 2;
-        let (leases, other_leases) = leases.split_at_mut(half);
-        let (unread, other_unread) = unread.split_at(half);
-        let (lost, other_lost) =
-            both(|| complete_some(leases, unread), || complete_some(other_leases, other_unread));
-        lost.into_iter().chain(other_lost.into_iter().map(|(at, unread)| (half + at, unread))).collect()
+    /// The requests that the engine expects to hand out with the claim under way, as far as somebody reads them.
+    pub(crate) fn take_expected(&self) -> Option<Arc<Errand<Handed>>> {
+        locked(&self.expected).errand.take()
     }
 
-    /// Reads what is at these places, in their order.
-    fn read_all<T: Send>(
+    /// Reads the requests of leases, which lie at these places, and their pages; some were expected. Answers which of them could not be
+    /// read.
+    pub(crate) fn complete(
         &self,
-        places: &[u64],
-        read: impl Fn(&mut Reader<'_>, u64) -> Result<T, Unread> + Sync,
-    ) -> Vec<Result<T, Unread>> {
-        let read_some = |places: &[u64]| -> Vec<_> {
-            let mut reader = self.reader();
-            places.iter().map(|place| read(&mut reader, *place)).collect()
+        leases: &mut [Lease],
+        unread: &[UnreadRequest],
+        expected: Option<&Errand<Handed>>,
+    ) -> BTreeMap<usize, Unread> {
+        let mut hand = |at: usize, handed: Handed| {
+            let Handed { request, page } = handed;
+            let lease = &mut leases[at];
+            lease.request = request;
+            lease.page = lease.page.take().or(page.filter(|_| unread[at].has_page));
         };
-        if places.len() <= READ_ALONE_MAX {
-            return read_some(places);
+        // What was expected has come in the order in which it was, mostly.
+        let mut came = expected.map_or_else(Vec::new, |errand| errand.finish(self)).into_iter().peekable();
+        let mut others = Vec::new();
+        let mut late: BTreeMap<u64, Handed> = BTreeMap::new();
+        for (at, unread) in unread.iter().enumerate() {
+            let handed = loop {
+                match came.next_if(|(place, _)| !late.contains_key(&unread.place) || *place == unread.place) {
+                    Some((place, Ok(handed))) if place == unread.place => break Some(handed),
+                    Some((place, Ok(handed))) => drop(late.insert(place, handed)),
+                    // It is read once more, and told then.
+                    Some((_, Err(_))) => {}
+                    None => break late.remove(&unread.place),
+                }
+            };
+            match handed {
+                Some(handed) => hand(at, handed),
+                None => others.push(at),
+            }
         }
-        let (places, others) = places.split_at(places.len() / 2);
-        let (mut all, others) = both(|| read_some(places), || read_some(others));
-        all.extend(others);
-        all
+        if expected.is_some() {
+            locked(&self.expected).learn(unread.len() - others.len(), unread.len());
+        }
+        let places = others.iter().map(|at| unread[*at].place).collect();
+        let mut lost = BTreeMap::new();
+        for (at, (_, handed)) in others.into_iter().zip(self.read_all(places)) {
+            match handed {
+                Ok(handed) => hand(at, handed),
+                Err(unread) => drop(lost.insert(at, unread)),
+            }
+        }
+        lost
     }
 
-    fn reader(&self) -> Reader<'_> {
+    /// Reads what is at these places, and answers it with them, in their order.
+    fn read_all<T: Readable>(&self, places: Vec<u64>) -> Vec<(u64, Result<T, Unread>)> {
+        if places.len() < WORTH_IT {
+            let mut reader = self.reader();
+            return places.into_iter().map(|place| (place, T::read(&mut reader, place))).collect();
+        }
+        self.errands.send(Errand::new(places)).finish(self)
+    }
+
+    pub(super) fn reader(&self) -> Reader<'_> {
         Reader { texts: self, files: Vec::new() }
     }
 
@@ -457,16 +493,13 @@ impl Reader<'_> {
         let failed = |error| Unread::Failed(failure(&error));
         let damaged =
             |_| Unread::Damaged(failure(&io::Error::other(format!("the {what} at byte {at} is damaged"))));
-        let at_hand = self.files.iter().position(|(other, _)| *other == number);
-        let file = match at_hand {
-            Some(at_hand) => &self.files[at_hand].1,
-            None => {
-                if self.files.len() == AT_HAND_MAX {
-                    self.files.clear();
-                }
-                let file = texts.file(number).map_err(failed)?;
-                &self.files.push_mut((number, file)).1
-            }
+        let slot = number as usize % AT_HAND_MAX;
+        if self.files.len() <= slot {
+            self.files.resize(slot + 1, None);
+        }
+        let file = match &mut self.files[slot] {
+            Some((at_hand, file)) if *at_hand == number => file,
+            other => &mut other.insert((number, texts.file(number).map_err(failed)?)).1,
         };
         let mut first = [0; READ_AT_FIRST];
         let read = file.read_into(at, &mut first).map_err(failed)?;
@@ -477,6 +510,20 @@ impl Reader<'_> {
         }
         let whole = file.read_at(at, lengths.all()).map_err(failed)?;
         read_text(lengths, &whole).map_err(damaged)
+    }
+}
+
+impl Readable for Handed {
+    fn read(reader: &mut Reader<'_>, place: u64) -> Result<Self, Unread> {
+        let Text { request, page } = reader.read(place)?;
+        Ok(Self { request: Arc::new(request), page: page.map(Arc::new) })
+    }
+}
+
+/// A text as it is there.
+impl Readable for Vec<u8> {
+    fn read(reader: &mut Reader<'_>, place: u64) -> Result<Self, Unread> {
+        reader.whole(place)
     }
 }
 
@@ -506,6 +553,22 @@ impl Library for Texts {
                 self.fail(unread);
                 Arc::new(Request::get(""))
             }
+        }
+    }
+
+    /// They are read while the engine decides.
+    fn expect(&self, places: &mut dyn Iterator<Item = u64>) {
+        if !self.errands.has_runner() {
+            return;
+        }
+        let mut expected = locked(&self.expected);
+        if expected.disappointed > 0 {
+            expected.disappointed -= 1;
+            return;
+        }
+        let places: Vec<u64> = places.collect();
+        if places.len() >= WORTH_IT {
+            expected.errand = Some(self.errands.send(Errand::new(places)));
         }
     }
 
@@ -626,22 +689,6 @@ impl fmt::Debug for Texts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Texts").finish_non_exhaustive()
     }
-}
-
-/// Does two things, at once if there is another thread to be had. Nearly all of the time that reading takes goes into waiting for cold
-/// memory of the kernel's, which two can do at once.
-fn both<T: Send>(first: impl FnOnce() -> T, second: impl FnOnce() -> T + Send) -> (T, T) {
-    let mut second = Some(second);
-    let other = &mut second;
-    let (first, done) = thread::scope(|scope| {
-        let thread = thread::Builder::new().name("trapline-read".to_owned());
-        let other = thread.spawn_scoped(scope, move || other.take().map(|other| other())).ok();
-        let first = first();
-        let done = other.and_then(|other| other.join().unwrap_or_else(|panic| resume_unwind(panic)));
-        (first, done)
-    });
-    let done = done.unwrap_or_else(|| second.take().map(|second| second()).expect("it is done once"));
-    (first, done)
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
