@@ -605,7 +605,8 @@ mod tests {
                 expected[at] = change;
                 let late = chunks.shelving.as_ref().unwrap().late.borrow().len();
                 assert!(late <= most, "{late} in round {round}");
-                assert_eq!(chunks.fixed_bytes(), chunks.chunks.bytes() + late * LATE_BYTES);
+                let fixed = chunks.chunks.bytes() + chunks.elsewhere.bytes();
+                assert_eq!(chunks.fixed_bytes(), fixed + late * LATE_BYTES);
             }
             let asked: Vec<usize> = (0..chunks.len()).map(|at| chunks.ask(at, |number| *number)).collect();
             assert_eq!(asked, expected);
