@@ -175,3 +175,126 @@ impl Errands {
         self.news.notify_one();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+    use std::thread;
+
+    use super::*;
+    use crate::disk::files::Folder;
+
+    fn texts() -> Arc<Texts> {
+        Arc::new(Texts::new(Arc::new(Folder::new("/nowhere"))))
+    }
+
+    /// Does something with a thread that goes on errands.
+    fn with_runner(test: impl FnOnce(&Texts)) {
+        let texts = texts();
+        thread::scope(|scope| {
+            scope.spawn(|| texts.errands.run(&texts));
+            while !texts.errands.has_runner() {
+                thread::yield_now();
+            }
+            test(&texts);
+            texts.errands.close();
+        });
+    }
+
+    /// What "was read" at a place: that place, but for every seventh.
+    fn found<T: Readable>(
+        read: Vec<(u64, Result<T, Unread>)>,
+        place_of: impl Fn(&T) -> u64,
+    ) -> Vec<Option<u64>> {
+        let read = read.into_iter().map(|(place, read)| {
+            let found = read.ok().map(|text| place_of(&text));
+            assert!(found.is_none_or(|found| found == place));
+            found
+        });
+        read.collect()
+    }
+
+    fn expected(places: u64) -> Vec<Option<u64>> {
+        (0..places).map(|place| (place % 7 != 0).then_some(place)).collect()
+    }
+
+    struct Plain(u64);
+
+    impl Readable for Plain {
+        fn read(_: &mut Reader<'_>, place: u64) -> Result<Self, Unread> {
+            if place % 7 == 0 { Err(Unread::test()) } else { Ok(Self(place)) }
+        }
+    }
+
+    #[test]
+    fn all_is_read_in_its_order_with_a_thread_and_without() {
+        for places in [0, 1, BLOCK as u64, 1000] {
+            let errand = || Errand::<Plain>::new((0..places).collect());
+            let texts = texts();
+            assert_eq!(found(texts.errands.send(errand()).finish(&texts), |plain| plain.0), expected(places));
+            with_runner(|texts| {
+                for _ in 0..20 {
+                    let read = texts.errands.send(errand()).finish(texts);
+                    assert_eq!(found(read, |plain| plain.0), expected(places));
+                }
+            });
+        }
+    }
+
+    static BOTH: Barrier = Barrier::new(2);
+
+    /// Can be read only by two at once.
+    struct Shared(u64);
+
+    impl Readable for Shared {
+        fn read(_: &mut Reader<'_>, place: u64) -> Result<Self, Unread> {
+            if place % BLOCK as u64 == 0 {
+                BOTH.wait();
+            }
+            Ok(Self(place))
+        }
+    }
+
+    #[test]
+    fn two_read_at_once() {
+        with_runner(|texts| {
+            let read =
+                texts.errands.send(Errand::<Shared>::new((0..WORTH_IT as u64).collect())).finish(texts);
+            assert!(read.iter().all(|(place, read)| read.as_ref().is_ok_and(|shared| shared.0 == *place)));
+        });
+    }
+
+    /// Whoever is on an errand dies on it.
+    struct Deadly(u64);
+
+    impl Readable for Deadly {
+        fn read(_: &mut Reader<'_>, place: u64) -> Result<Self, Unread> {
+            if thread::current().name() == Some("doomed") {
+                std::panic::resume_unwind(Box::new("it dies"));
+            }
+            Ok(Self(place))
+        }
+    }
+
+    #[test]
+    fn a_thread_that_dies_costs_nobody_anything() {
+        let texts = texts();
+        let errand = Arc::new(Errand::<Deadly>::new((0..1000).collect()));
+        let doomed = thread::Builder::new().name("doomed".to_owned());
+        let (its_texts, its_errand) = (Arc::clone(&texts), Arc::clone(&errand));
+        let died = doomed.spawn(move || its_errand.run(&its_texts)).unwrap().join();
+        assert!(died.is_err());
+        let read = errand.finish(&texts);
+        assert!(read.iter().all(|(place, read)| read.as_ref().is_ok_and(|deadly| deadly.0 == *place)));
+        assert_eq!(read.len(), 1000);
+    }
+
+    #[test]
+    fn errands_are_finished_by_whoever_sent_them_when_the_store_is_closed() {
+        with_runner(|texts| {
+            texts.errands.close();
+            let read = texts.errands.send(Errand::<Plain>::new((0..1000).collect())).finish(texts);
+            assert_eq!(found(read, |plain| plain.0), expected(1000));
+        });
+    }
+}

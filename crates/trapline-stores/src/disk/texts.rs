@@ -128,6 +128,12 @@ impl Unread {
         }
     }
 
+    /// Some reason or other.
+    #[cfg(test)]
+    pub(super) fn test() -> Self {
+        Self::Failed(Failure::new("reading", "a file", &io::Error::other("for a test")))
+    }
+
     fn into_failure(self) -> Failure {
         match self {
             Self::Damaged(failure) | Self::Failed(failure) => failure,

@@ -12,6 +12,7 @@ mod overlapping;
 mod pages;
 mod planted;
 mod reading;
+mod reading_ahead;
 mod rewriting;
 mod sim_files;
 mod simulation;
