@@ -92,7 +92,7 @@ pub struct DiskStore {
     recovered: BTreeMap<Arc<str>, Recovered>,
     /// What is told of crawls that came later.
     opened: Recovered,
-    /// The threads that sync and keep, until the store is closed.
+    /// The threads that sync, keep and read, until the store is closed.
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// Lets other processes use it, if it does, until the store is closed.
     server: Mutex<Option<socket::Server>>,

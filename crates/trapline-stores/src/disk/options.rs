@@ -51,8 +51,9 @@ pub struct DiskOptions {
     /// A snapshot of at least so many bytes is not read whole when the store is opened: what is remembered of single URLs stays in it
     /// until it is wanted, or the thread in the background comes to it. Defaults to 16 MiB.
     pub lazy_bytes: u64,
-    /// Whether a thread takes snapshots and prepares segments ahead of time, and closing leaves a snapshot. Without it they
-    /// are taken only when they are asked for, and nothing happens but in verbs: for tests that must repeat. Defaults to true.
+    /// Whether a thread takes snapshots and prepares segments ahead of time, another one reads what claims will hand out, and closing
+    /// leaves a snapshot. Without it they are taken only when they are asked for, and nothing happens but in verbs: for tests that must
+    /// repeat. Defaults to true.
     pub background: bool,
 }
 
