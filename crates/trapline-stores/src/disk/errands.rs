@@ -215,14 +215,14 @@ mod tests {
     }
 
     fn expected(places: u64) -> Vec<Option<u64>> {
-        (0..places).map(|place| (place % 7 != 0).then_some(place)).collect()
+        (0..places).map(|place| (!place.is_multiple_of(7)).then_some(place)).collect()
     }
 
     struct Plain(u64);
 
     impl Readable for Plain {
         fn read(_: &mut Reader<'_>, place: u64) -> Result<Self, Unread> {
-            if place % 7 == 0 { Err(Unread::test()) } else { Ok(Self(place)) }
+            if place.is_multiple_of(7) { Err(Unread::test()) } else { Ok(Self(place)) }
         }
     }
 
@@ -248,7 +248,7 @@ mod tests {
 
     impl Readable for Shared {
         fn read(_: &mut Reader<'_>, place: u64) -> Result<Self, Unread> {
-            if place % BLOCK as u64 == 0 {
+            if place.is_multiple_of(BLOCK as u64) {
                 BOTH.wait();
             }
             Ok(Self(place))

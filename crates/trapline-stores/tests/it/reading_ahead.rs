@@ -62,14 +62,20 @@ fn visit(number: u32) -> Visit {
 
 /// Claims and settles until so many are done by all who do this.
 fn work(crawl: &Frontier, seconds: u64, seen: &Mutex<BTreeSet<u32>>, is_second_round: bool) {
+    let locked = || seen.lock().expect("nobody else has failed");
+    let mut in_vain = 0;
     loop {
         let claimed = pollster::block_on(crawl.claim(at(seconds), Want::urls(BATCH))).expect("it is granted");
-        if claimed.leases.is_empty() && seen.lock().unwrap().len() == URLS as usize {
-            return;
+        if claimed.leases.is_empty() {
+            if locked().len() == URLS as usize {
+                return;
+            }
+            in_vain += 1;
+            assert!(in_vain < 1_000_000, "{} of {URLS} were handed out", locked().len());
         }
         let settle = |lease: &Lease| {
             let number = number_of(crawl, lease);
-            assert!(seen.lock().unwrap().insert(number), "{number} is handed out once");
+            assert!(locked().insert(number), "{number} is handed out once");
             let known = lease.page.as_ref().map(|page| page.visit.clone());
             assert_eq!(known, is_second_round.then(|| visit(number)));
             let next = Some(at(1000)).filter(|_| !is_second_round);
