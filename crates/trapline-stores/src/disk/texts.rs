@@ -151,7 +151,7 @@ const DISAPPOINTED: u32 = 64;
 const OPEN_MAX: usize = 256;
 
 /// So many files a reader has at hand at most: as many as most logs have.
-const AT_HAND_MAX: usize = 64;
+const AT_HAND_MAX: usize = 128;
 
 impl Texts {
     pub(crate) fn new(files: Arc<dyn Files>) -> Self {
