@@ -621,6 +621,57 @@ mod tests {
         }
     }
 
+    /// Frames of numbers: frame 3 begins with 3,000.
+    #[derive(Debug)]
+    struct Numbers;
+
+    impl FrameSource for Numbers {
+        fn frame(&self, number: u64) -> Option<Vec<u8>> {
+            let first = 1000 * number as usize;
+            Some((first..first + CHUNK).flat_map(usize::to_le_bytes).collect())
+        }
+    }
+
+    /// What is lent is found, changed and photographed as if it were here, with a shelf and without; and the source is let go of when
+    /// nothing is there any more.
+    #[test]
+    fn what_is_lent_is_as_good_as_here() {
+        let read = |bytes: &[u8]| Some(bytes.chunks_exact(8).map(<usize as Shelved>::read).collect());
+        for shelf in [None, Some(MemoryShelf::with_room_for(usize::MAX))] {
+            let room = shelf.map(|shelf| Arc::new(Room::new(shelf, 0)));
+            let has_shelf = room.is_some();
+            let source = Arc::new(Numbers);
+            let mut chunks = Chunks::on_shelf(room.as_ref());
+            chunks.begin_lending(Arc::clone(&source) as Arc<dyn FrameSource>, read);
+            assert!(!chunks.lend(0, CHUNK + 1), "no chunk has as many");
+            for frame in 0..5 {
+                assert!(chunks.lend(frame, CHUNK));
+            }
+            let mut expected: Vec<usize> =
+                (0..5).flat_map(|frame| 1000 * frame..1000 * frame + CHUNK).collect();
+            chunks.begin_shot();
+            // One is looked at, one is changed, one is told something, before they are photographed and after.
+            assert_eq!(chunks[CHUNK], 1000);
+            let mut taken = Vec::new();
+            for at in [2 * CHUNK + 7, 5, 4 * CHUNK] {
+                chunks[at] = 7;
+                chunks.amend(at + 1, 8);
+                (expected[at], expected[at + 1]) = (7, 8);
+                chunks.put_away(0, 0);
+                taken.extend(chunks.take_shot().unwrap());
+            }
+            taken.extend(std::iter::from_fn(|| chunks.take_shot()).flatten());
+            let first = |frame: usize| 1000 * frame..1000 * frame + CHUNK;
+            assert!(taken.into_iter().eq((0..5).flat_map(first)), "as it was when the photograph began");
+            assert!((0..chunks.len()).all(|at| chunks.ask(at, |number| *number) == expected[at]));
+            assert!(!chunks.bring_lent(&mut 0), "some were not wanted yet");
+            assert!(chunks.bring_lent(&mut 100));
+            assert_eq!(Arc::strong_count(&source), 1, "nobody wants it any more");
+            assert_eq!((chunks.can_be_away, chunks.is_watched), (has_shelf, has_shelf));
+            assert!((0..chunks.len()).all(|at| chunks[at] == expected[at]));
+        }
+    }
+
     #[test]
     fn a_photograph_shows_what_was_there_whatever_was_put_away_meanwhile() {
         let room = Arc::new(Room::new(MemoryShelf::with_room_for(usize::MAX), 0));

@@ -3,6 +3,7 @@
 
 use trapline_core::Timestamp;
 
+use super::WARMED_MAX;
 use super::crawl::{Crawl, Death};
 use super::moment::Moment;
 use super::queues::{QueueId, QueueTimer};
@@ -33,7 +34,8 @@ impl Crawl {
     /// commands that brought it about.
     fn happen(&mut self, instant: Timestamp) {
         // They wake one after the other; what they are is looked up for all of them first, which waits for memory once and not each time.
-        let looked = self.timers.waking(instant).fold(0, |all, queue| all ^ self.queues.touch(queue));
+        let waking = self.timers.waking(instant).take(WARMED_MAX);
+        let looked = waking.fold(0, |all, queue| all ^ self.queues.touch(queue));
         std::hint::black_box(looked);
         let mut touched: Vec<QueueId> = Vec::new();
         while let Some((moment, event)) = self.timers.take_at(instant) {

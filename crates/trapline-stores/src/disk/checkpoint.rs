@@ -196,7 +196,12 @@ fn link(source: &Path, copy: &Path) -> io::Result<()> {
 }
 
 fn duplicate(source: &Path, copy: &Path) -> io::Result<()> {
-    fs::copy(source, copy)?;
+    let bytes = fs::metadata(source)?.len();
+    if fs::copy(source, copy)? < bytes {
+        // It was removed meanwhile, and cut short, as what is large is freed piece by piece.
+        fs::remove_file(copy)?;
+        return Err(io::ErrorKind::NotFound.into());
+    }
     File::open(copy)?.sync_all()
 }
 

@@ -65,6 +65,11 @@ impl<T: Readable> Errand<T> {
         }
     }
 
+    /// How many texts are to be read.
+    pub(super) fn len(&self) -> usize {
+        self.places.len()
+    }
+
     /// Reads what nobody has begun to read, waits for the rest, and answers what there is at each place.
     pub(super) fn finish(&self, texts: &Texts) -> Vec<(u64, Result<T, Unread>)> {
         self.run(texts);
@@ -93,10 +98,7 @@ impl<T> Drop for Block<'_, T> {
     fn drop(&mut self) {
         let mut done = self.errand.done();
         done.count += 1;
-        // Empty if nobody waits any more.
-        if let Some(block) = done.blocks.get_mut(self.number) {
-            *block = self.texts.take();
-        }
+        done.blocks[self.number] = self.texts.take();
         if done.count == done.blocks.len() {
             self.errand.is_over.notify_one();
         }
@@ -111,6 +113,17 @@ trait Run: Send + Sync {
 impl<T: Readable> Run for Errand<T> {
     fn run(&self, texts: &Texts) {
         Errand::run(self, texts);
+    }
+}
+
+/// Whoever goes on errands. Nobody is sent any more when it ends, however it does.
+struct Runner<'a>(&'a Errands);
+
+impl Drop for Runner<'_> {
+    fn drop(&mut self) {
+        let mut state = self.0.state();
+        state.has_runner = false;
+        state.waiting.clear();
     }
 }
 
@@ -154,8 +167,9 @@ impl Errands {
 
     /// Goes on errands until the store is closed.
     pub(super) fn run(&self, texts: &Texts) {
+        let _runner = Runner(self);
         let mut state = self.state();
-        state.has_runner = true;
+        state.has_runner = !state.is_closing;
         loop {
             let idle = |state: &mut State| state.waiting.is_empty() && !state.is_closing;
             state = self.news.wait_while(state, idle).unwrap_or_else(PoisonError::into_inner);
@@ -169,7 +183,7 @@ impl Errands {
     /// The thread is to end. What was not read then, whoever wants it reads.
     pub(super) fn close(&self) {
         let mut state = self.state();
-        (state.is_closing, state.has_runner) = (true, false);
+        state.is_closing = true;
         state.waiting.clear();
         drop(state);
         self.news.notify_one();
@@ -274,6 +288,22 @@ mod tests {
             }
             Ok(Self(place))
         }
+    }
+
+    /// If it is the one that goes on errands, nobody is sent any more.
+    #[test]
+    fn a_runner_that_dies_is_counted_on_no_more() {
+        let texts = texts();
+        let its = Arc::clone(&texts);
+        let doomed = thread::Builder::new().name("doomed".to_owned());
+        let runner = doomed.spawn(move || its.errands.run(&its)).unwrap();
+        while !texts.errands.has_runner() {
+            thread::yield_now();
+        }
+        let errand = texts.errands.send(Errand::<Deadly>::new((0..1000).collect()));
+        assert!(runner.join().is_err());
+        assert!(!texts.errands.has_runner());
+        assert_eq!(errand.finish(&texts).len(), 1000);
     }
 
     #[test]

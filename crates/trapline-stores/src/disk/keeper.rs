@@ -18,6 +18,7 @@ use super::{Inner, Phase, Shared};
 #[derive(Default)]
 pub(crate) struct Bell {
     state: Mutex<State>,
+    /// The keeper waits for it, and whoever rests.
     rung: Condvar,
 }
 
@@ -34,13 +35,13 @@ impl Bell {
 
     pub(crate) fn ring(&self) {
         self.state().is_rung = true;
-        self.rung.notify_one();
+        self.rung.notify_all();
     }
 
-    /// The keeper is to end.
+    /// The keeper is to end, and nobody is to rest any more.
     pub(crate) fn close(&self) {
         self.state().is_closing = true;
-        self.rung.notify_one();
+        self.rung.notify_all();
     }
 
     /// Whether it was rung, without waiting.
@@ -236,9 +237,8 @@ impl Shared {
 
     /// Whether so much of it is needed no more that a snapshot helps to give it back.
     fn is_wasteful(&self) -> bool {
-        let ledger = self.texts.ledger();
-        let needed = ledger.alive_bytes();
-        ledger.dead_bytes() > (needed / WASTE_SHARE).max(self.sizes.usual(needed))
+        let (needed, dead) = self.texts.alive_and_dead_bytes();
+        dead > (needed / WASTE_SHARE).max(self.sizes.usual(needed))
     }
 
     /// Takes a snapshot even if nothing has happened since the latest.

@@ -26,8 +26,10 @@ pub(crate) struct Log {
     size: u64,
     /// The next record's number.
     next: u64,
-    /// How large the next segment is made, unless its first record takes more.
+    /// How large the next segment is made, by how much of the log is needed.
     usual: u64,
+    /// The most room that was made for a record of late.
+    largest: u64,
     ahead: Arc<Ahead>,
     /// Whether the next segment was asked for.
     has_asked: bool,
@@ -128,6 +130,9 @@ impl Sizes {
     const LEAST: u64 = 4 << 20;
     /// Nor than such a part of what is needed of the log. What is set aside is up to two of them.
     const SHARE: u64 = 32;
+    /// And they have room for so many of the largest records: each is given the most that it may take, and what is left of a segment
+    /// when the next one does not fit is lost.
+    const RECORDS: u64 = 8;
 
     /// How large a segment is made where so much of the log is needed.
     pub(crate) fn usual(self, needed: u64) -> u64 {
@@ -156,6 +161,7 @@ impl Log {
             size,
             next,
             usual,
+            largest: 0,
             ahead,
             has_asked: false,
             is_tight: true,
@@ -200,6 +206,12 @@ impl Log {
         self.usual = self.sizes.usual(needed);
     }
 
+    /// How large the next segment is made, unless its first record takes more.
+    fn next_size(&self) -> u64 {
+        let records = self.largest.saturating_mul(Sizes::RECORDS).min(self.sizes.segment_bytes);
+        self.usual.max(records)
+    }
+
     /// Whether it is time to make the next segment; said once.
     pub(crate) fn begins_to_want(&mut self) -> bool {
         let wants = self.wants_ahead().is_some();
@@ -213,7 +225,7 @@ impl Log {
 
     /// The number and size of the next segment, once it is time to make it.
     pub(crate) fn wants_ahead(&self) -> Option<(u64, u64)> {
-        (self.at > self.size / 2).then(|| (self.segment.number + 1, self.usual))
+        (self.at > self.size / 2).then(|| (self.segment.number + 1, self.next_size()))
     }
 
     /// What to call the newest segment when talking to people.
@@ -233,17 +245,19 @@ impl Log {
             self.spare(0)?;
             self.is_tight = false;
         }
+        self.largest = self.largest.max(bytes);
         if self.at + bytes + left_behind <= self.size {
             return Ok(());
         }
         let number = self.segment.number + 1;
-        let usual = self.usual;
         let needed = segment::HEADER + bytes;
-        let size =
-            if needed + self::reserve(usual) <= usual { usual } else { needed + self::reserve(needed) };
+        let has_room = |size: u64| needed + self::reserve(size) <= size;
+        let next_size = self.next_size();
+        let size = if has_room(next_size) { next_size } else { needed + self::reserve(needed) };
         let ahead = Arc::clone(&self.ahead);
         let mut ahead = ahead.lock();
-        let blank = ahead.blank.take().filter(|blank| blank.number == number && blank.size >= size);
+        // One that was made for other times will do.
+        let blank = ahead.blank.take().filter(|blank| blank.number == number && has_room(blank.size));
         let spared = if blank.is_none() { self.spare(size) } else { Ok(()) };
         let is_tight = spared.is_err();
         if urgency == Urgency::Admission {
@@ -258,6 +272,7 @@ impl Log {
         self.segment = segment;
         self.at = segment::HEADER;
         self.size = size;
+        self.largest = bytes.max(self.largest / 2);
         self.has_asked = false;
         self.is_tight = is_tight;
         commit.rolled(self.file(), self.name());
@@ -326,6 +341,77 @@ fn make(
 mod tests {
     use super::*;
     use crate::disk::files::Folder;
+
+    const MIB: u64 = 1 << 20;
+
+    #[test]
+    fn segments_grow_with_what_is_needed() {
+        let sizes = Sizes { segment_bytes: 64 * MIB, min_free_disk: 0 };
+        let cases = [(0, 4), (100, 4), (159, 4), (160, 5), (1000, 31), (2048, 64), (1 << 30, 64)];
+        for (needed, usual) in cases {
+            assert_eq!(sizes.usual(needed * MIB), usual * MIB, "{needed} MiB are needed");
+        }
+        // One that was made when more or less was needed is used, unless it is far too large or too small.
+        let cases = [(15, false), (16, true), (31, true), (62, true), (63, false)];
+        for (size, is_fit) in cases {
+            assert_eq!(sizes.is_fit(size * MIB, 1000 * MIB), is_fit, "{size} MiB");
+        }
+        assert!(sizes.is_fit(64 * MIB, u64::MAX) && !sizes.is_fit(65 * MIB, u64::MAX));
+        let small = Sizes { segment_bytes: 64 << 10, min_free_disk: 0 };
+        assert_eq!(small.usual(u64::MAX), 64 << 10);
+    }
+
+    /// Does something with a log in a folder.
+    fn with_log(name: &str, segment_bytes: u64, test: impl FnOnce(&mut Log, &Commit)) {
+        let path = std::env::temp_dir().join(format!("trapline-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        let files: Arc<dyn Files> = Arc::new(Folder::new(&path));
+        let sizes = Sizes { segment_bytes, min_free_disk: 0 };
+        let Ok(mut log) = Log::begin(files, sizes, 7) else { panic!("there is room") };
+        let commit = Commit::new(log.file(), log.name(), 0, Planted::default());
+        test(&mut log, &commit);
+        std::fs::remove_dir_all(&path).unwrap();
+    }
+
+    /// Room is made for all that a batch may take. Where that is much, a segment that has room for one of them only would be left
+    /// behind with each.
+    #[test]
+    fn segments_have_room_for_several_of_the_largest_records() {
+        with_log("largest", 64 * MIB, |log, commit| {
+            for _ in 0..3 {
+                assert!(log.make_room(5 * MIB, Urgency::Work, commit).is_ok());
+                log.at += 1000;
+            }
+            assert_eq!((log.segment.number, log.size), (2, 40 * MIB));
+            assert!(log.make_room(1 << 40, Urgency::Work, commit).is_err(), "nobody has that");
+            // When they have become small, so do segments.
+            for _ in 0..25 {
+                log.at = log.size;
+                assert!(log.make_room(1000, Urgency::Work, commit).is_ok());
+            }
+            assert_eq!(log.size, 4 * MIB);
+        });
+    }
+
+    /// One that was made ahead of time is used if it has room, however large another one would be made by now.
+    #[test]
+    fn a_segment_that_was_made_ahead_is_used() {
+        with_log("blank", 64 * MIB, |log, commit| {
+            log.at = log.size / 2 + 1;
+            log.ahead().make(&*log.files, log.wants_ahead().unwrap());
+            log.expect(2048 * MIB);
+            log.at = log.size;
+            assert!(log.make_room(1000, Urgency::Work, commit).is_ok());
+            assert_eq!((log.segment.number, log.size), (2, 4 * MIB));
+            // And if it has none, one is made that has.
+            log.at = log.size / 2 + 1;
+            log.usual = 4 * MIB;
+            log.ahead().make(&*log.files, log.wants_ahead().unwrap());
+            log.at = log.size;
+            assert!(log.make_room(6 * MIB, Urgency::Work, commit).is_ok());
+            assert_eq!((log.segment.number, log.size), (3, 48 * MIB));
+        });
+    }
 
     /// What the log has begun by itself in the meantime is in use.
     #[test]

@@ -297,6 +297,8 @@ impl DiskStore {
         if !self.shared.go_to(Phase::Closing) {
             return Ok(());
         }
+        // A snapshot that is under way is waited for, but not its rests.
+        self.shared.bell.close();
         if self.shared.has_keeper {
             // However little was done: the next opening may be another version's, which can read what there is, but perhaps not do
             // what was done as it was done. If it cannot be taken, the log has it all.

@@ -183,8 +183,9 @@ impl Shared {
         let mut owners = Vec::new();
         let mut bytes = 0;
         let one = self.usual_segment();
+        let mut reader = self.texts.reader();
         for found in found {
-            match self.texts.read_whole(found.place) {
+            match reader.whole(found.place) {
                 Ok(text) => {
                     // A page that comes with it has a length as well.
                     let page = if found.more_bytes > 0 { found.more_bytes + text::HEAD_MAX } else { 0 };

@@ -54,9 +54,9 @@ struct Expected {
 }
 
 impl Expected {
-    /// So many of those that were expected were wanted, of so many that were wanted.
-    fn learn(&mut self, met: usize, wanted: usize) {
-        if met < wanted / 2 {
+    /// So many of those that were expected were wanted.
+    fn learn(&mut self, wanted: usize, expected: usize) {
+        if wanted < expected / 2 {
             self.disappointed = DISAPPOINTED;
         }
     }
@@ -228,6 +228,13 @@ impl Texts {
         present.ledger.alive_bytes()
     }
 
+    /// How many bytes of the log are needed, and how many were once.
+    pub(crate) fn alive_and_dead_bytes(&self) -> (u64, u64) {
+        let mut present = self.present();
+        present.account();
+        (present.ledger.alive_bytes(), present.ledger.dead_bytes())
+    }
+
     pub(crate) fn set_ledger(&self, ledger: Ledger) {
         self.present().ledger = ledger;
     }
@@ -305,7 +312,8 @@ impl Texts {
             lease.page = lease.page.take().or(page.filter(|_| unread[at].has_page));
         };
         // What was expected has come in the order in which it was, mostly.
-        let mut came = expected.map_or_else(Vec::new, |errand| errand.finish(self)).into_iter().peekable();
+        let wanted = expected.filter(|_| !unread.is_empty());
+        let mut came = wanted.map_or_else(Vec::new, |errand| errand.finish(self)).into_iter().peekable();
         let mut others = Vec::new();
         let mut late: BTreeMap<u64, Handed> = BTreeMap::new();
         for (at, unread) in unread.iter().enumerate() {
@@ -323,8 +331,8 @@ impl Texts {
                 None => others.push(at),
             }
         }
-        if expected.is_some() {
-            locked(&self.expected).learn(unread.len() - others.len(), unread.len());
+        if let Some(expected) = expected {
+            locked(&self.expected).learn(unread.len() - others.len(), expected.len());
         }
         let places = others.iter().map(|at| unread[*at].place).collect();
         let mut lost = BTreeMap::new();
@@ -483,7 +491,7 @@ impl Reader<'_> {
     }
 
     /// The same, as it is there.
-    fn whole(&mut self, place: u64) -> Result<Vec<u8>, Unread> {
+    pub(super) fn whole(&mut self, place: u64) -> Result<Vec<u8>, Unread> {
         self.with_text(("text", place), |lengths, bytes| lengths.check(bytes).map(<[u8]>::to_vec))
     }
 

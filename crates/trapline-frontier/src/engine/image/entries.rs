@@ -4,7 +4,7 @@ use prost::Message;
 
 use super::column::Column;
 use super::mores::MoresMessage;
-use super::parts::{shifted, unshifted};
+use super::parts::{COUNT_MAX, shifted, unshifted};
 use super::{BadImage, Content};
 use crate::engine::more::More;
 use crate::engine::payloads::Place;
@@ -88,9 +88,6 @@ pub(super) struct PlainLivesMessage {
     #[prost(bytes = "vec", tag = "5")]
     flags: Vec<u8>,
 }
-
-/// No chunk has as many.
-const COUNT_MAX: u32 = 1 << 16;
 
 const RETURNED: u64 = 1;
 pub(super) const IN_TREE: u64 = 2;

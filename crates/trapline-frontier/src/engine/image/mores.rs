@@ -5,7 +5,7 @@ use trapline_core::Timestamp;
 
 use super::BadImage;
 use super::column::Column;
-use super::parts::{MomentMessage, entry, moment, narrow, read_entry, read_moment};
+use super::parts::{COUNT_MAX, MomentMessage, entry, moment, narrow, read_entry, read_moment};
 use crate::engine::more::More;
 use crate::engine::urls::EntryId;
 use crate::verbs::{PageRecord, Visit};
@@ -43,9 +43,6 @@ pub(super) struct MoresMessage {
 
 const PLACE: u64 = 1;
 const PAGE: u64 = 2;
-
-/// No chunk has as many.
-const COUNT_MAX: u32 = 1 << 16;
 
 /// The same as earlier versions wrote it.
 #[derive(Clone, PartialEq, Message)]
@@ -222,5 +219,63 @@ impl PageMessage {
             changes,
             next: next.map(Timestamp::from_millis),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mores() -> Vec<(EntryId, More)> {
+        let page = PageRecord {
+            visited: Timestamp::from_millis(5),
+            visit: Visit { status: 200, etag: Some("\"a\"".to_owned()), ..Visit::default() },
+            visits: 3,
+            changes: 1,
+            next: Some(Timestamp::from_millis(9)),
+        };
+        let due = Moment { at: Timestamp::from_millis(u64::MAX), rank: 7 };
+        let all = [
+            More { place: Some(u64::MAX), due, expiries: 1, retries: u32::MAX, ..More::NOTHING },
+            More { further_visits: 2, ..More::NOTHING.with_page(Some(&page)) },
+            More { place: Some(0), older: Some(EntryId(0)), newer: Some(EntryId(5)), ..More::NOTHING },
+        ];
+        (7..).map(EntryId).zip(all).collect()
+    }
+
+    #[test]
+    fn what_is_written_in_columns_comes_back() {
+        for count in [0, 1, 3] {
+            let mores = &mores()[..count];
+            let bytes = MoresMessage::of(mores.iter()).encode_to_vec();
+            let read = MoresMessage::decode(&bytes[..]).unwrap().read().unwrap().mores.into_iter();
+            let read: Vec<_> = read.map(|more| (EntryId(more.entry), more.read().unwrap())).collect();
+            assert_eq!(read, mores);
+        }
+    }
+
+    /// A change of what was written, and what is found wrong then.
+    type Case = (fn(&mut MoresMessage), &'static str);
+
+    #[test]
+    fn columns_that_cannot_be_are_errors() {
+        let cases: [Case; 7] = [
+            (|message| message.count = COUNT_MAX + 1, "a number of entries"),
+            (|message| message.count = 2, "a column"),
+            (|message| message.older = None, "a column"),
+            (
+                |message| message.entries = Some(Column::of([0, 1 << 32, 3].into_iter())),
+                "a number of an entry",
+            ),
+            (|message| message.pages.clear(), "a page record"),
+            (|message| message.parts = Some(Column::of([0, 0, 0].into_iter())), "what an entry has"),
+            (|message| message.parts = Some(Column::of([4, PAGE, 0].into_iter())), "what an entry has"),
+        ];
+        for (change, expected) in cases {
+            let mut message = MoresMessage::of(mores().iter());
+            change(&mut message);
+            let error = message.read().unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
     }
 }

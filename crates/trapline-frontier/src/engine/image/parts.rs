@@ -10,6 +10,9 @@ use super::BadImage;
 use crate::engine::moment::{Age, Moment};
 use crate::engine::urls::EntryId;
 
+/// No frame has as many things in columns: what it says is bounded before memory is taken for it.
+pub(super) const COUNT_MAX: u32 = 1 << 16;
+
 #[derive(Clone, Copy, PartialEq, Message)]
 pub(super) struct MomentMessage {
     #[prost(uint64, tag = "1")]
