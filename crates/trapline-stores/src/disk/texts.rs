@@ -277,12 +277,7 @@ impl Texts {
         self.reader().read(place)
     }
 
-    /// Reads the text at a place of the log as it is there.
-    pub(crate) fn read_whole(&self, place: u64) -> Result<Vec<u8>, Unread> {
-        self.reader().whole(place)
-    }
-
-    /// The same for many places.
+    /// Reads the texts at these places of the log as they are there.
     pub(crate) fn read_ahead(&self, places: Vec<u64>) -> Result<BTreeMap<u64, Vec<u8>>, Unread> {
         self.read_all(places).into_iter().map(|(place, text)| Ok((place, text?))).collect()
     }

@@ -225,6 +225,7 @@ impl PageMessage {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::moment::Moment;
 
     fn mores() -> Vec<(EntryId, More)> {
         let page = PageRecord {
