@@ -236,12 +236,12 @@ mod tests {
             next: Some(Timestamp::from_millis(9)),
         };
         let due = Moment { at: Timestamp::from_millis(u64::MAX), rank: 7 };
-        let all = [
-            More { place: Some(u64::MAX), due, expiries: 1, retries: u32::MAX, ..More::NOTHING },
-            More { further_visits: 2, ..More::NOTHING.with_page(Some(&page)) },
-            More { place: Some(0), older: Some(EntryId(0)), newer: Some(EntryId(5)), ..More::NOTHING },
-        ];
-        (7..).map(EntryId).zip(all).collect()
+        let (mut waits, mut shown, mut chained) =
+            (More::NOTHING, More::NOTHING.with_page(Some(&page)), More::NOTHING);
+        (waits.place, waits.due, waits.expiries, waits.retries) = (Some(u64::MAX), due, 1, u32::MAX);
+        shown.further_visits = 2;
+        (chained.place, chained.older, chained.newer) = (Some(0), Some(EntryId(0)), Some(EntryId(5)));
+        (7..).map(EntryId).zip([waits, shown, chained]).collect()
     }
 
     #[test]
