@@ -663,8 +663,8 @@ mod tests {
             taken.extend(std::iter::from_fn(|| chunks.take_shot()).flatten());
             let first = |frame: usize| 1000 * frame..1000 * frame + CHUNK;
             assert!(taken.into_iter().eq((0..5).flat_map(first)), "as it was when the photograph began");
+            assert!(!chunks.bring_lent(&mut 0), "one was not wanted yet");
             assert!((0..chunks.len()).all(|at| chunks.ask(at, |number| *number) == expected[at]));
-            assert!(!chunks.bring_lent(&mut 0), "some were not wanted yet");
             assert!(chunks.bring_lent(&mut 100));
             assert_eq!(Arc::strong_count(&source), 1, "nobody wants it any more");
             assert_eq!((chunks.can_be_away, chunks.is_watched), (has_shelf, has_shelf));
