@@ -33,7 +33,7 @@ const PARTS: [&str; 2] = ["crawl", "head"];
 /// So many batches one goes on answering before it is killed.
 const BATCHES_BEFORE_KILL: usize = 20;
 
-const OPTIONS: &str = "--urls N, --scale small, --only NAMES (of ours, fjall, redb; crawl, head), --dir FOLDER, \
+const OPTIONS: &str = "--urls N, --hosts N, --scale small, --only NAMES (of ours, fjall, redb; crawl, head), --dir FOLDER, \
                        --repetitions N, or --one PHASE SUBJECT (offers, head) for perf and valgrind";
 
 /// What was asked for on the command line.
@@ -62,6 +62,7 @@ fn read_wish() -> Result<Wish, String> {
     let folder = std::env::temp_dir().join(format!("trapline-bench-{}", std::process::id()));
     let mut wish =
         Wish { scale: Scale::FULL, only: Vec::new(), folder, repetitions: 1, one: None, acknowledged: 0 };
+    let mut hosts = None;
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         let mut value = || words.next().ok_or(format!("{word} needs a value"));
@@ -70,7 +71,7 @@ fn read_wish() -> Result<Wish, String> {
                 let urls = number(&word, &value()?)?;
                 wish.scale = Scale::of((urls / 20 / phases::BATCH).max(1) * 20 * phases::BATCH);
             }
-            "--hosts" => wish.scale = wish.scale.with_hosts(number(&word, &value()?)?),
+            "--hosts" => hosts = Some(number(&word, &value()?)?),
             "--scale" => {
                 wish.scale = match value()?.as_str() {
                     "small" => Scale::SMALL,
@@ -91,6 +92,9 @@ fn read_wish() -> Result<Wish, String> {
             "--acknowledged" => wish.acknowledged = number(&word, &value()?)?,
             _ => return Err(format!("there is no option `{word}`; try {OPTIONS}")),
         }
+    }
+    if let Some(hosts) = hosts {
+        wish.scale = wish.scale.with_hosts(hosts);
     }
     Ok(wish)
 }
