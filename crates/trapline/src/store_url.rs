@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use trapline_core::Timestamp;
-use trapline_frontier::{MemoryStore, Store, nearest};
+use trapline_frontier::{MemoryStore, Recovered, Store, nearest};
 use trapline_sim::{MemoryStores, Opened, Stores};
 use trapline_stores::{DiskReopen, DiskStore, SharedStore, without_password};
 
@@ -62,12 +62,28 @@ fn share(url: &str) -> Result<Shared, String> {
         StoreUrl::Memory => Ok(Shared { store: Arc::new(MemoryStore::new()), is_owner: true }),
         StoreUrl::Disk(disk) => {
             let shared = SharedStore::open(disk.path, disk.options()).map_err(|error| error.to_string())?;
+            if let Some(warning) = shared.recovered().and_then(warning) {
+                eprintln!("disk store in {}: {warning}", disk.path);
+            }
             Ok(Shared { is_owner: shared.is_owner(), store: Arc::new(shared) })
         }
         // Its server is there for everybody.
         StoreUrl::Postgres(url) => Ok(Shared { store: postgres_url::open(url)?, is_owner: false }),
         StoreUrl::Grpc(service) => Ok(Shared { store: service.open()?, is_owner: false }),
     }
+}
+
+/// What people should know of an opening at once: when the store is closed, another snapshot takes the place of those.
+fn warning(found: Recovered) -> Option<String> {
+    let (snapshots, them) = match found.snapshots_passed_over {
+        0 => return None,
+        1 => ("a snapshot is".to_owned(), "it"),
+        many => (format!("{many} snapshots are"), "them"),
+    };
+    Some(format!(
+        "{snapshots} damaged or could not be read. Nothing is lost: it was opened without {them}, which takes longer. \
+         Unless the power has just gone, look after the disk: others of its files may be damaged too, which `verify` tells"
+    ))
 }
 
 /// The same, and its clock is followed if it has one.

@@ -186,6 +186,36 @@ fn a_crawl_of_which_nothing_is_left_is_named() {
     assert_eq!(ask(&saved, &["--crawl", "second", "urls"], "", 0).len(), 1);
 }
 
+/// Whoever opens the store is told: when it is closed, another one takes its place.
+#[test]
+fn a_damaged_snapshot_is_told_by_whoever_opens_the_store() {
+    let folder = Folder::new("snapshots");
+    admit_each(&folder, &["http://a.example/", "http://b.example/"]);
+    let mut damaged = 0;
+    for entry in fs::read_dir(folder.path.join("segments")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|ending| ending == "snapshot") {
+            let file = OpenOptions::new().write(true).open(path).unwrap();
+            file.write_all_at(&[0xff; 8], 80).unwrap();
+            damaged += 1;
+        }
+    }
+    assert_eq!(damaged, 2);
+    let ran = run(&folder, &["claim"], b"");
+    assert_eq!(ran.code, Some(0), "{}", ran.error);
+    assert!(ran.out.contains("http://a.example/"), "{}", ran.out);
+    assert_eq!(
+        ran.error.trim_end(),
+        format!(
+            "disk store in {}: 2 snapshots are damaged or could not be read. Nothing is lost: it was opened without them, which takes \
+             longer. Unless the power has just gone, look after the disk: others of its files may be damaged too, which `verify` tells",
+            folder.path.display()
+        )
+    );
+    let ran = run(&folder, &["stats"], b"");
+    assert_eq!((ran.error.as_str(), ran.code), ("", Some(0)), "there are others now");
+}
+
 #[test]
 fn a_torn_end_is_no_damage_and_is_told_when_it_is_cut() {
     let folder = Folder::new("torn");

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use trapline_core::{Candidate, Timestamp};
 use trapline_frontier::{
-    Admission, Claimed, ErrorKind, Page, Scan, Settled, Settlement, Stats, Steer, Steered, Store, StoreError,
-    Want,
+    Admission, Claimed, ErrorKind, Page, Recovered, Scan, Settled, Settlement, Stats, Steer, Steered, Store,
+    StoreError, Want,
 };
 
 use super::answer::Answer;
@@ -62,6 +62,11 @@ impl SharedStore {
     /// Whether this process owns the folder at present.
     pub fn is_owner(&self) -> bool {
         matches!(self.role(), Role::Owner(_))
+    }
+
+    /// What was found when this process opened the store, if it owns it.
+    pub fn recovered(&self) -> Option<Recovered> {
+        self.owner().map(|store| store.recovered().0)
     }
 
     fn role(&self) -> Role {
