@@ -53,7 +53,7 @@ pub(crate) const IMPORT_NOTE: &str = "trapline.import";
 /// A store is named by its URL: disk:crawl for the folder `crawl`, postgres://USER@HOST/DATABASE for a database, grpc://HOST:PORT or
 /// grpcs://HOST:PORT for what `trapline serve` serves (its token is in the variable TRAPLINE_TOKEN); without `--store` it is
 /// disk:trapline-data. It has one or more crawls; commands mean the one called `default` unless `--crawl` names another. `admit` and
-/// `import` make what is not there yet; other commands do not.
+/// `import` make what is not there yet, and `hold` the store; other commands do not.
 ///
 /// Several commands can use a store at once: the first owns its folder, the others go through the socket in it. `hold` owns a
 /// store for as long as it runs. disk:PATH?durability=interval&period=100ms and disk:PATH?durability=explicit let an owner answer before

@@ -54,7 +54,7 @@ Examples:
   trapline frontier --store disk:crawl forget-pages --queue example.com --older 2026-01-01T00:00:00Z")]
 pub(super) struct ForgetPages {
     /// Last visited longer ago than this, such as 90d; or before a time
-    #[arg(long, value_name = "AGE|TIME")]
+    #[arg(long, value_name = "AGE|TIME", allow_hyphen_values = true)]
     older: String,
     #[command(flatten)]
     work: Work,
