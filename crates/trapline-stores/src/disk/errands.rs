@@ -9,7 +9,8 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use super::texts::{Reader, Texts, Unread};
+use super::reader::Reader;
+use super::texts::{Texts, Unread};
 
 /// So many texts are read in a row.
 const BLOCK: usize = 32;

@@ -24,6 +24,7 @@ mod log;
 pub(crate) mod message;
 mod options;
 mod part;
+mod reader;
 mod record;
 mod recovery;
 mod reopen;

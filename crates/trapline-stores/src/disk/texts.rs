@@ -21,13 +21,14 @@ use super::commit::Failure;
 use super::errands::{Errand, Errands, Readable, WORTH_IT};
 use super::files::{Files, LogFile};
 use super::ledger::{Ledger, segment_of};
+use super::reader::Reader;
 use super::record;
 use super::segment::Segment;
-use super::text::{self, Lengths, NoText, Text, lengths};
+use super::text::{self, Lengths, Text, lengths};
 
 /// The texts of a log.
 pub(crate) struct Texts {
-    files: Arc<dyn Files>,
+    pub(super) files: Arc<dyn Files>,
     /// Those of the record under way.
     present: Mutex<Present>,
     /// Segments that were read from.
@@ -99,13 +100,6 @@ pub(crate) enum Extent {
     Notes,
 }
 
-/// Reads requests one after the other.
-pub(super) struct Reader<'a> {
-    texts: &'a Texts,
-    /// Segments that were read from, at hand without a lock, each in the place that its number says.
-    files: Vec<Option<(u64, Arc<dyn LogFile>)>>,
-}
-
 /// Why a request was not read.
 #[derive(Debug)]
 pub(crate) enum Unread {
@@ -141,17 +135,11 @@ impl Unread {
     }
 }
 
-/// So many bytes are read at first: nearly always enough.
-const READ_AT_FIRST: usize = 192;
-
 /// If less than half of what was expected was wanted, so many claims are done without.
 const DISAPPOINTED: u32 = 64;
 
 /// So many files are kept open at most.
 const OPEN_MAX: usize = 256;
-
-/// So many files a reader has at hand at most: as many as most logs have.
-const AT_HAND_MAX: usize = 128;
 
 impl Texts {
     pub(crate) fn new(files: Arc<dyn Files>) -> Self {
@@ -259,7 +247,8 @@ impl Texts {
         locked(&self.present)
     }
 
-    fn file(&self, number: u64) -> io::Result<Arc<dyn LogFile>> {
+    /// The file of a segment.
+    pub(super) fn file(&self, number: u64) -> io::Result<Arc<dyn LogFile>> {
         let mut open = locked(&self.open);
         if let Some(file) = open.get(&number) {
             return Ok(Arc::clone(file));
@@ -350,7 +339,7 @@ impl Texts {
     }
 
     pub(super) fn reader(&self) -> Reader<'_> {
-        Reader { texts: self, files: Vec::new() }
+        Reader::new(self)
     }
 
     /// What stands at a place, in the record under way or in the log.
@@ -377,7 +366,7 @@ impl Texts {
 
     /// Reads what the note at a place of the log says.
     pub(crate) fn read_note(&self, place: u64) -> Result<Vec<u8>, Unread> {
-        self.reader().with_text(("note", place), Lengths::note)
+        self.reader().note(place)
     }
 
     /// The text at a place as it is; None if it cannot be read, which is then noted.
@@ -476,49 +465,6 @@ impl Present {
         {
             *next += lengths.all();
         }
-    }
-}
-
-impl Reader<'_> {
-    /// Reads the text at a place of the log.
-    fn read(&mut self, place: u64) -> Result<Text, Unread> {
-        self.with_text(("request", place), Lengths::text)
-    }
-
-    /// The same, as it is there.
-    pub(super) fn whole(&mut self, place: u64) -> Result<Vec<u8>, Unread> {
-        self.with_text(("text", place), |lengths, bytes| lengths.check(bytes).map(<[u8]>::to_vec))
-    }
-
-    fn with_text<T>(
-        &mut self,
-        (what, place): (&str, u64),
-        read_text: impl Fn(Lengths, &[u8]) -> Result<T, NoText>,
-    ) -> Result<T, Unread> {
-        let (number, at) = (place >> 32, place & u64::from(u32::MAX));
-        let texts = self.texts;
-        let failure =
-            |error: &io::Error| Failure::new("reading", &texts.files.describe(&Segment::name(number)), error);
-        let failed = |error| Unread::Failed(failure(&error));
-        let damaged =
-            |_| Unread::Damaged(failure(&io::Error::other(format!("the {what} at byte {at} is damaged"))));
-        let slot = number as usize % AT_HAND_MAX;
-        if self.files.len() <= slot {
-            self.files.resize(slot + 1, None);
-        }
-        let file = match &mut self.files[slot] {
-            Some((at_hand, file)) if *at_hand == number => file,
-            other => &mut other.insert((number, texts.file(number).map_err(failed)?)).1,
-        };
-        let mut first = [0; READ_AT_FIRST];
-        let read = file.read_into(at, &mut first).map_err(failed)?;
-        let first = &first[..read];
-        let lengths = lengths(first).map_err(damaged)?;
-        if lengths.all() <= read {
-            return read_text(lengths, first).map_err(damaged);
-        }
-        let whole = file.read_at(at, lengths.all()).map_err(failed)?;
-        read_text(lengths, &whole).map_err(damaged)
     }
 }
 
