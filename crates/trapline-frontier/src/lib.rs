@@ -28,7 +28,9 @@ mod store;
 pub mod suite;
 mod verbs;
 
-pub use engine::{BadImage, Engine, Found, Frame, Owner, ReadFrame, Restore, UnreadRequest};
+pub use engine::{
+    BadImage, ChunkOf, Engine, Found, Frame, FrameOf, Owner, Picture, ReadFrame, Restore, UnreadRequest,
+};
 pub use frame_source::FrameSource;
 pub use frontier::{Frontier, FrontierBuilder, crawls};
 pub use library::Library;

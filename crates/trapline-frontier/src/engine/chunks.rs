@@ -4,6 +4,9 @@
 //! first, once. Only of the thing, not of its chunk: a batch touches a thousand chunks where URLs of all hosts come in turn, and
 //! would wait for a copy of everything.
 //!
+//! A photograph may leave out the chunks that are as they were in an earlier one: most URLs of a large crawl are done, or wait for long, and
+//! nothing becomes of them in an hour.
+//!
 //! Chunks that were not used for a while can be put on a shelf, and come back by themselves when they are wanted. Those of an image
 //! from which the list was made can stay there until then: they are lent.
 
@@ -12,7 +15,7 @@ use std::sync::Arc;
 
 use super::late::Late;
 use super::room::{Room, Shelved, unwind};
-use super::shot::{Photographed, Shot};
+use super::shot::{Photographed, Shot, Taken};
 use super::spine::Spine;
 use crate::frame_source::FrameSource;
 use crate::shelf::SHELF_THINGS;
@@ -20,6 +23,9 @@ use crate::shelf::SHELF_THINGS;
 /// How many things a chunk holds.
 pub(super) const CHUNK: usize = SHELF_THINGS;
 pub(super) const CHUNK_BITS: u32 = CHUNK.trailing_zeros();
+
+/// Before any photograph.
+const FIRST_EPOCH: u32 = 1;
 
 #[derive(Debug)]
 pub(super) struct Chunks<T: Photographed> {
@@ -31,6 +37,10 @@ pub(super) struct Chunks<T: Photographed> {
     can_be_away: bool,
     /// The same, or whether somebody takes a photograph: whoever changes a thing must look.
     is_watched: bool,
+    /// How often a photograph was begun.
+    epoch: u32,
+    /// When the photograph was begun that somebody has kept: in the picture are all chunks as they are that have not changed since.
+    kept: u32,
     shot: Option<Box<Shot<T::Photo>>>,
     shelving: Option<Box<Shelving<T>>>,
     lending: Option<Box<Lending<T>>>,
@@ -45,6 +55,8 @@ struct Chunk<T> {
     is_used: Cell<bool>,
     /// Whether it is other than it was on the shelf.
     is_changed: Cell<bool>,
+    /// The epoch in which it last changed.
+    changed: u32,
 }
 
 #[derive(Debug, Default)]
@@ -93,9 +105,9 @@ impl<T> Lending<T> {
 
 impl<T> Chunk<T> {
     /// A chunk of these, or one that is elsewhere.
-    fn new(things: Option<Vec<T>>) -> Self {
+    fn new(things: Option<Vec<T>>, epoch: u32) -> Self {
         let things = things.map_or_else(OnceCell::new, OnceCell::from);
-        Self { things, is_used: Cell::new(true), is_changed: Cell::new(true) }
+        Self { things, is_used: Cell::new(true), is_changed: Cell::new(true), changed: epoch }
     }
 }
 
@@ -148,6 +160,8 @@ impl<T: Photographed> Default for Chunks<T> {
             len: 0,
             can_be_away: false,
             is_watched: false,
+            epoch: FIRST_EPOCH,
+            kept: 0,
             shot: None,
             shelving: None,
             lending: None,
@@ -198,6 +212,7 @@ impl<T: Photographed + Shelved> Chunks<T> {
             return;
         }
         self.save(at);
+        self.chunks[number].changed = self.epoch;
         let full = self.shelving.as_ref().and_then(|shelving| {
             let mut late = shelving.late.borrow_mut();
             late.add(at, news);
@@ -240,7 +255,7 @@ impl<T: Photographed> Chunks<T> {
     }
 
     fn push_chunk(&mut self, things: Option<Vec<T>>, frame: Option<u64>) {
-        self.chunks.push(Chunk::new(things));
+        self.chunks.push(Chunk::new(things, self.epoch));
         self.elsewhere.push(Elsewhere { frame: Cell::new(frame), place: None });
     }
 
@@ -370,7 +385,9 @@ impl<T: Photographed> Chunks<T> {
             self.here(number);
             self.chunks[number].is_changed.set(true);
         }
-        self.chunks[number].things.get_mut().expect("it is there now")
+        let chunk = &mut self.chunks[number];
+        chunk.changed = self.epoch;
+        chunk.things.get_mut().expect("it is there now")
     }
 
     /// A thing that may be elsewhere.
@@ -415,25 +432,31 @@ impl<T: Photographed> Chunks<T> {
         }
     }
 
-    /// Begins a photograph of everything as it is now.
-    pub(super) fn begin_shot(&mut self) {
-        self.shot = Some(Box::new(Shot::new(self.len)));
+    /// Begins a photograph of everything as it is now; or only of what is not as it was in the one that was kept last.
+    pub(super) fn begin_shot(&mut self, leaves_out: bool) {
+        self.epoch += 1;
+        self.shot = Some(Box::new(Shot::new(self.len, leaves_out)));
         self.look_around();
     }
 
     /// The next chunk of the photograph; None when it is complete, or none was begun.
-    pub(super) fn take_shot(&mut self) -> Option<Vec<T::Photo>> {
+    pub(super) fn take_shot(&mut self) -> Option<Taken<T::Photo>> {
         let Some(number) = self.shot.as_mut()?.next_chunk() else {
             self.drop_shot();
             return None;
         };
+        let is_same = self.is_as_kept(number);
+        let shot = self.shot.as_mut()?;
+        if shot.leaves_out(number, is_same) {
+            return Some(Taken::Same);
+        }
         if self.chunks[number].things.get().is_none() {
             // It is only looked at, and stays where it is.
             let things = self.read_elsewhere(number, self.len_of(number));
-            return self.shot.as_mut().map(|shot| shot.take(number, &things));
+            return self.shot.as_mut().map(|shot| Taken::Photos(shot.take(number, &things)));
         }
         let things = self.chunks[number].things.get().map_or(&[][..], Vec::as_slice);
-        self.shot.as_mut().map(|shot| shot.take(number, things))
+        Some(Taken::Photos(shot.take(number, things)))
     }
 
     /// Gives a photograph up.
@@ -442,10 +465,31 @@ impl<T: Photographed> Chunks<T> {
         self.look_around();
     }
 
+    /// The latest photograph is complete, and was kept. False if it is not complete.
+    pub(super) fn keep_shot(&mut self) -> bool {
+        if self.shot.is_none() {
+            self.kept = self.epoch;
+        }
+        self.shot.is_none()
+    }
+
+    /// Everything is as it is in a photograph that was kept: it was made from that.
+    pub(super) fn is_all_kept(&mut self) {
+        self.epoch += 1;
+        self.kept = self.epoch;
+    }
+
+    /// Whether nothing of a chunk has changed since the photograph that was kept last was begun.
+    fn is_as_kept(&self, number: usize) -> bool {
+        self.chunks[number].changed < self.kept
+    }
+
     /// A thing is about to change.
     fn save(&mut self, at: usize) {
         let Some(mut shot) = self.shot.take_if(|shot| shot.wants(at)) else { return };
-        shot.save(at, self.ask(at, T::photo));
+        if !shot.leaves_out(at >> CHUNK_BITS, self.is_as_kept(at >> CHUNK_BITS)) {
+            shot.save(at, self.ask(at, T::photo));
+        }
         self.shot = Some(shot);
     }
 }
@@ -470,7 +514,9 @@ impl<T: Photographed> std::ops::IndexMut<usize> for Chunks<T> {
         if self.is_watched {
             return self.find_mut(at);
         }
-        let things = self.chunks[at >> CHUNK_BITS].things.get_mut().expect("none is elsewhere");
+        let chunk = &mut self.chunks[at >> CHUNK_BITS];
+        chunk.changed = self.epoch;
+        let things = chunk.things.get_mut().expect("none is elsewhere");
         &mut things[at & (CHUNK - 1)]
     }
 }
@@ -543,6 +589,14 @@ mod tests {
         }
     }
 
+    /// The next chunk of a photograph of everything.
+    fn take(chunks: &mut Chunks<usize>) -> Option<Vec<usize>> {
+        match chunks.take_shot()? {
+            Taken::Photos(photos) => Some(photos),
+            Taken::Same => panic!("nothing is left out"),
+        }
+    }
+
     /// A number that cannot be put on a shelf.
     const STAYS: usize = usize::MAX - 1;
 
@@ -596,8 +650,8 @@ mod tests {
         for round in 0..8 {
             put_all_away(&mut chunks);
             let before = expected.clone();
-            chunks.begin_shot();
-            let mut seen = chunks.take_shot().unwrap();
+            chunks.begin_shot(false);
+            let mut seen = take(&mut chunks).unwrap();
             let most = MEAN * 20;
             for change in 0..most / 2 * round {
                 let at = (round * 7919 + change * 104_729) % expected.len();
@@ -610,10 +664,10 @@ mod tests {
             }
             let asked: Vec<usize> = (0..chunks.len()).map(|at| chunks.ask(at, |number| *number)).collect();
             assert_eq!(asked, expected);
-            seen.extend(std::iter::from_fn(|| chunks.take_shot()).flatten());
+            seen.extend(std::iter::from_fn(|| take(&mut chunks)).flatten());
             assert_eq!(seen, before, "in round {round}");
-            chunks.begin_shot();
-            assert!(std::iter::from_fn(|| chunks.take_shot()).flatten().eq(expected.iter().copied()));
+            chunks.begin_shot(false);
+            assert!(std::iter::from_fn(|| take(&mut chunks)).flatten().eq(expected.iter().copied()));
             if round % 2 == 0 {
                 assert!((0..chunks.len()).all(|at| chunks[at] == expected[at]));
                 assert_eq!(chunks.shelving.as_ref().unwrap().late.borrow().len(), 0);
@@ -649,7 +703,7 @@ mod tests {
             }
             let mut expected: Vec<usize> =
                 (0..5).flat_map(|frame| 1000 * frame..1000 * frame + CHUNK).collect();
-            chunks.begin_shot();
+            chunks.begin_shot(false);
             // One is looked at, one is changed, one is told something, before they are photographed and after.
             assert_eq!(chunks[CHUNK], 1000);
             let mut taken = Vec::new();
@@ -658,9 +712,9 @@ mod tests {
                 chunks.amend(at + 1, 8);
                 (expected[at], expected[at + 1]) = (7, 8);
                 chunks.put_away(0, 0);
-                taken.extend(chunks.take_shot().unwrap());
+                taken.extend(take(&mut chunks).unwrap());
             }
-            taken.extend(std::iter::from_fn(|| chunks.take_shot()).flatten());
+            taken.extend(std::iter::from_fn(|| take(&mut chunks)).flatten());
             let first = |frame: usize| 1000 * frame..1000 * frame + CHUNK;
             assert!(taken.into_iter().eq((0..5).flat_map(first)), "as it was when the photograph began");
             assert!(!chunks.bring_lent(&mut 0), "one was not wanted yet");
@@ -679,7 +733,7 @@ mod tests {
         let len = 9 * CHUNK + 5;
         (0..len).for_each(|number| chunks.push(number));
         chunks.put_away(0, 0);
-        chunks.begin_shot();
+        chunks.begin_shot(false);
         let mut seen = Vec::new();
         for round in 0.. {
             for change in 0..4 {
@@ -687,7 +741,7 @@ mod tests {
             }
             chunks.push(usize::MAX);
             chunks.put_away(0, 0);
-            match chunks.take_shot() {
+            match take(&mut chunks) {
                 Some(photos) => seen.extend(photos),
                 None => break,
             }
@@ -754,7 +808,7 @@ mod tests {
         for len in [0, 1, CHUNK - 1, CHUNK, CHUNK + 1, 70 * CHUNK + 5] {
             let mut chunks = Chunks::default();
             (0..len).for_each(|number| chunks.push(number));
-            chunks.begin_shot();
+            chunks.begin_shot(false);
             let mut seen = Vec::new();
             for round in 0..1000 {
                 for change in 0..40 {
@@ -764,13 +818,79 @@ mod tests {
                     }
                 }
                 chunks.push(usize::MAX);
-                match chunks.take_shot() {
+                match take(&mut chunks) {
                     Some(photos) => seen.extend(photos),
                     None => break,
                 }
             }
             assert!(seen.iter().copied().eq(0..len), "{len}");
             assert!(chunks.shot.is_none());
+        }
+    }
+
+    /// Who has a photograph that was kept, and all that came after it, has everything; whatever changes while one is taken, on a shelf
+    /// or not, and if some are given up.
+    #[test]
+    fn what_has_not_changed_since_a_photograph_was_kept_is_left_out() {
+        for has_shelf in [false, true] {
+            let room = has_shelf.then(|| Arc::new(Room::new(MemoryShelf::with_room_for(usize::MAX), 0)));
+            let mut chunks = Chunks::on_shelf(room.as_ref());
+            let mut kept: Vec<Vec<usize>> = Vec::new();
+            let (mut number, mut left_out, mut given_up) = (1, 0, 0);
+            let mut draw = |most: usize| {
+                number = (number * 48_271) % 0x7fff_ffff;
+                number % most
+            };
+            for round in 0..60 {
+                let change = |chunks: &mut Chunks<usize>, draw: &mut dyn FnMut(usize) -> usize| {
+                    let changes = draw(4);
+                    for _ in 0..changes {
+                        match draw(3) {
+                            _ if chunks.len() == 0 => {}
+                            0 => chunks.amend(draw(chunks.len()), draw(1000) as u32),
+                            1 => {
+                                let at = draw(chunks.len());
+                                chunks[at] = draw(1000);
+                            }
+                            _ => (0..draw(300)).for_each(|_| chunks.push(round)),
+                        }
+                    }
+                    chunks.put_away(0, 0);
+                };
+                if round < 20 {
+                    (0..draw(2000)).for_each(|number| chunks.push(number));
+                }
+                change(&mut chunks, &mut draw);
+                let expected: Vec<usize> =
+                    (0..chunks.len()).map(|at| chunks.ask(at, |number| *number)).collect();
+                chunks.begin_shot(true);
+                let mut photograph = Vec::new();
+                let gives_up = draw(4) == 0;
+                loop {
+                    change(&mut chunks, &mut draw);
+                    match chunks.take_shot() {
+                        Some(Taken::Photos(photos)) => photograph.push(photos),
+                        Some(Taken::Same) => {
+                            left_out += 1;
+                            photograph.push(kept[photograph.len()].clone());
+                        }
+                        None => break,
+                    }
+                    if gives_up && draw(3) == 0 {
+                        chunks.drop_shot();
+                        break;
+                    }
+                }
+                if gives_up {
+                    given_up += 1;
+                    continue;
+                }
+                change(&mut chunks, &mut draw);
+                assert!(chunks.keep_shot());
+                assert!(photograph.concat() == expected, "round {round}, on a shelf: {has_shelf}");
+                kept = photograph;
+            }
+            assert!(left_out > 200 && given_up > 5, "{left_out}, {given_up}");
         }
     }
 }

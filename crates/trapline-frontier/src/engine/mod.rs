@@ -60,7 +60,7 @@ use crawl::Crawl;
 use room::Room;
 use urls::{EntryId, State};
 
-pub use image::{BadImage, Frame, ReadFrame, Restore};
+pub use image::{BadImage, ChunkOf, Frame, FrameOf, Picture, ReadFrame, Restore};
 pub use payloads::UnreadRequest;
 
 /// All crawls of a store: the six verbs without a lock around them, for stores that add their own.

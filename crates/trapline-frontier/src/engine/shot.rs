@@ -10,6 +10,14 @@ pub(super) trait Photographed {
     fn photo(&self) -> Self::Photo;
 }
 
+/// A chunk in a photograph.
+#[derive(Debug, PartialEq)]
+pub(super) enum Taken<P> {
+    Photos(Vec<P>),
+    /// As in the photograph that was kept last.
+    Same,
+}
+
 /// A photograph being taken.
 #[derive(Debug)]
 pub(super) struct Shot<P> {
@@ -17,8 +25,19 @@ pub(super) struct Shot<P> {
     len: usize,
     /// The next chunk to be taken.
     next: usize,
+    /// Whether chunks are left out that are as in the one that was kept last.
+    leaves_out: bool,
     /// Of each chunk, what has changed since.
-    saved: Vec<Option<Box<Saved<P>>>>,
+    saved: Vec<Change<P>>,
+}
+
+/// What has become of a chunk since the photograph was begun.
+#[derive(Debug)]
+enum Change<P> {
+    Nothing,
+    /// It has changed, but before it was as in the photograph that was kept last, and is left out.
+    LeftOut,
+    Saved(Box<Saved<P>>),
 }
 
 /// Things of a chunk as they were before they changed, and a bit for each of them.
@@ -29,26 +48,44 @@ struct Saved<P> {
 }
 
 impl<P> Shot<P> {
-    pub(super) fn new(len: usize) -> Self {
+    pub(super) fn new(len: usize, leaves_out: bool) -> Self {
         let mut saved = Vec::new();
-        saved.resize_with(len.div_ceil(CHUNK), || None);
-        Self { len, next: 0, saved }
+        saved.resize_with(len.div_ceil(CHUNK), || Change::Nothing);
+        Self { len, next: 0, leaves_out, saved }
+    }
+
+    /// Whether a chunk is left out. It is, if nothing of it has changed since the photograph that was kept last: `is_same` says whether
+    /// that is so now.
+    pub(super) fn leaves_out(&mut self, chunk: usize, is_same: bool) -> bool {
+        match &self.saved[chunk] {
+            Change::LeftOut => true,
+            Change::Nothing if self.leaves_out && is_same => {
+                self.saved[chunk] = Change::LeftOut;
+                true
+            }
+            Change::Nothing | Change::Saved(_) => false,
+        }
     }
 
     /// Whether a thing is in the picture, not taken yet, and as it was.
     pub(super) fn wants(&self, at: usize) -> bool {
         let (chunk, at) = (at >> CHUNK_BITS, at & (CHUNK - 1));
-        let is_saved = |saved: &Saved<P>| saved.which[at / 64] & (1 << (at % 64)) != 0;
-        (self.next..self.saved.len()).contains(&chunk)
-            && at < self.len_of(chunk)
-            && !self.saved[chunk].as_deref().is_some_and(is_saved)
+        let is_left = (self.next..self.saved.len()).contains(&chunk) && at < self.len_of(chunk);
+        is_left
+            && match &self.saved[chunk] {
+                Change::Nothing => true,
+                Change::LeftOut => false,
+                Change::Saved(saved) => saved.which[at / 64] & (1 << (at % 64)) == 0,
+            }
     }
 
     /// Keeps a thing as it is, which is about to change.
     pub(super) fn save(&mut self, at: usize, photo: P) {
         let (chunk, at) = (at >> CHUNK_BITS, at & (CHUNK - 1));
-        let saved = self.saved[chunk]
-            .get_or_insert_with(|| Box::new(Saved { which: [0; CHUNK / 64], photos: Vec::new() }));
+        if !matches!(self.saved[chunk], Change::Saved(_)) {
+            self.saved[chunk] = Change::Saved(Box::new(Saved { which: [0; CHUNK / 64], photos: Vec::new() }));
+        }
+        let Change::Saved(saved) = &mut self.saved[chunk] else { return };
         saved.which[at / 64] |= 1 << (at % 64);
         saved.photos.push((at as u16, photo));
     }
@@ -68,7 +105,10 @@ impl<P> Shot<P> {
 
     /// The photograph of a chunk that has these things now.
     pub(super) fn take<T: Photographed<Photo = P>>(&mut self, chunk: usize, things: &[T]) -> Vec<P> {
-        let mut saved = self.saved[chunk].take().map_or_else(Vec::new, |saved| saved.photos);
+        let mut saved = match std::mem::replace(&mut self.saved[chunk], Change::Nothing) {
+            Change::Saved(saved) => saved.photos,
+            Change::Nothing | Change::LeftOut => Vec::new(),
+        };
         saved.sort_unstable_by_key(|(at, _)| *at);
         let mut saved = saved.into_iter().peekable();
         let photo = |(at, thing): (usize, &T)| match saved.next_if(|(next, _)| usize::from(*next) == at) {

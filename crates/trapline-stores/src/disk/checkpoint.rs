@@ -4,7 +4,7 @@
 //! PATH/checkpoints/NAME   a store's folder, complete
 //! ```
 //!
-//! Segments that are full never change any more, so they are not copied but given a second name. Of the newest one
+//! Segments that are full never change any more, nor do snapshots and their frames, so they are not copied but given a second name. Of the newest one
 //! everything is copied that is whole; and as long as it is empty, the one before it is copied too. That needs nothing from the process that owns the store, if one does: what it has written by then is
 //! in the copy, as it would be after a crash.
 
@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use trapline_frontier::{ErrorKind, StoreError};
 
 use super::folder::{self, CHECKPOINTS};
+use super::frames::FrameFile;
 use super::part::{NoPart, PART, Part};
 use super::record::{self, Found};
 use super::scan;
@@ -158,6 +159,7 @@ fn copy_files(from: &Path, to: &Path, copier: Copier) -> io::Result<()> {
                     snapshots += 1;
                 }
             },
+            (None, None) if FrameFile::named(&name).is_some() => copier(&source, &copy)?,
             // Segments made ahead of time, and what is not the store's.
             _ => {}
         }

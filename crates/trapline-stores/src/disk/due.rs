@@ -5,6 +5,29 @@
 
 use std::time::{Duration, Instant};
 
+use super::shared::Latest;
+
+/// How large a snapshot is.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Size {
+    /// All that it has.
+    pub(super) bytes: u64,
+    /// What of it was written, and not there before.
+    pub(super) written: u64,
+}
+
+impl Size {
+    /// Of a snapshot that others can refer to, such a part is thought to be written for the next one.
+    const CHANGES_SHARE: u64 = 8;
+
+    /// Of one from which the store was opened, as if it had just been written.
+    pub(super) fn at_opening(latest: &Latest) -> Self {
+        let bytes = latest.bytes;
+        let written = if latest.places.is_some() { bytes / Self::CHANGES_SHARE } else { bytes };
+        Self { bytes, written }
+    }
+}
+
 /// When a snapshot is due, by how much was written since the last one.
 pub(super) struct Due {
     /// In any case.
@@ -24,11 +47,12 @@ impl Due {
     /// And for so many times as long as one took, there is no other.
     const RESTS: u32 = 4;
 
-    /// After a snapshot of so many bytes, which took so long. `snapshot_bytes`: [`DiskOptions::snapshot_bytes`](super::DiskOptions).
-    pub(super) fn after(bytes: u64, took: Duration, snapshot_bytes: u64) -> Self {
-        let sooner = Self::LEAST.max(bytes / Self::TIMES_THE_LOG);
+    /// After a snapshot which took so long, and of which so much was written. `snapshot_bytes`:
+    /// [`DiskOptions::snapshot_bytes`](super::DiskOptions).
+    pub(super) fn after(snapshot: Size, took: Duration, snapshot_bytes: u64) -> Self {
+        let sooner = Self::LEAST.max(snapshot.written / Self::TIMES_THE_LOG);
         Self {
-            at: snapshot_bytes.max(bytes / 2),
+            at: snapshot_bytes.max((snapshot.written / 2 * 3).min(snapshot.bytes / 2)),
             sooner,
             step: sooner / 4,
             since: Instant::now() + took * Self::RESTS,
@@ -65,24 +89,37 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
+    fn whole(bytes: u64) -> Size {
+        Size { bytes, written: bytes }
+    }
+
     #[test]
     fn a_snapshot_is_due_sooner_where_much_is_dead() {
         // A large one, after which half of it is worth another, or a quarter.
-        let mut due = Due::after(400 * MIB, Duration::ZERO, 64 * MIB);
+        let mut due = Due::after(whole(400 * MIB), Duration::ZERO, 64 * MIB);
         assert!(!due.is_now(199 * MIB, false) && due.is_now(200 * MIB, false));
-        let mut due = Due::after(400 * MIB, Duration::ZERO, 64 * MIB);
+        let mut due = Due::after(whole(400 * MIB), Duration::ZERO, 64 * MIB);
         assert!(!due.is_now(99 * MIB, true) && due.is_now(199 * MIB, true));
         // A small one: so much as was chosen, or a little.
-        let mut due = Due::after(MIB, Duration::ZERO, 64 * MIB);
+        let mut due = Due::after(whole(MIB), Duration::ZERO, 64 * MIB);
         assert!(!due.is_now(63 * MIB, false) && due.is_now(64 * MIB, false));
-        let mut due = Due::after(MIB, Duration::ZERO, 64 * MIB);
+        let mut due = Due::after(whole(MIB), Duration::ZERO, 64 * MIB);
         assert!(!due.is_now(15 * MIB, true) && due.is_now(16 * MIB, true));
+    }
+
+    /// What is replayed at opening is as much as is written for it, and no more than half of what a whole one takes.
+    #[test]
+    fn what_is_soon_written_is_soon_due() {
+        let mut due = Due::after(Size { bytes: 800 * MIB, written: 100 * MIB }, Duration::ZERO, 64 * MIB);
+        assert!(!due.is_now(99 * MIB, false) && due.is_now(100 * MIB, false));
+        let mut due = Due::after(Size { bytes: 800 * MIB, written: 600 * MIB }, Duration::ZERO, 64 * MIB);
+        assert!(!due.is_now(399 * MIB, false) && due.is_now(400 * MIB, false));
     }
 
     /// Whoever is told that something was written has not to look each time.
     #[test]
     fn it_is_looked_at_now_and_then() {
-        let mut due = Due::after(400 * MIB, Duration::ZERO, 64 * MIB);
+        let mut due = Due::after(whole(400 * MIB), Duration::ZERO, 64 * MIB);
         assert_eq!(due.worth_a_look(), 100 * MIB);
         assert!(!due.is_now(110 * MIB, false));
         assert_eq!(due.worth_a_look(), 135 * MIB);
@@ -93,7 +130,7 @@ mod tests {
     /// However much is dead, a slow one is not followed by another at once; but what is to be replayed is bounded.
     #[test]
     fn after_a_slow_one_there_is_a_rest() {
-        let mut due = Due::after(400 * MIB, Duration::from_secs(3600), 64 * MIB);
+        let mut due = Due::after(whole(400 * MIB), Duration::from_secs(3600), 64 * MIB);
         assert!(!due.is_now(150 * MIB, true) && due.is_now(200 * MIB, true));
     }
 

@@ -5,6 +5,7 @@
 //! PATH/socket                        where the owner serves others, if it does
 //! PATH/segments/0000000001.segment   the log
 //! PATH/segments/0000000099.snapshot  the engine before record 99
+//! PATH/segments/0000000099.records   frames of that snapshot, if it is large: of `records`, `lives`, `mores` and `queues`
 //! PATH/checkpoints/NAME              copies of the store
 //! ```
 

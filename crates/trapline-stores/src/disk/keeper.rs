@@ -1,6 +1,8 @@
 //! The keeper: a thread that does what need not be done in a verb. It takes snapshots, makes segments ahead of time, and rewrites
 //! those that have little alive. While hardly anything is asked for, it tidies up.
 
+use std::collections::BTreeSet;
+use std::io;
 use std::sync::atomic::Ordering;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -8,9 +10,10 @@ use std::time::{Duration, Instant};
 use trapline_frontier::{ErrorKind, StoreError};
 
 use super::due::Due;
-use super::ledger::Ledger;
+use super::frames::FrameFile;
 use super::log::Position;
-use super::snapshot;
+use super::shared::Latest;
+use super::snapshot::{self, Chunks, Written};
 use super::trouble::stopped;
 use super::{Inner, Phase, Shared};
 
@@ -265,32 +268,42 @@ impl Shared {
     /// Takes a snapshot, and says up to which record it goes. It is given up when the store leaves this phase.
     pub(super) fn take_snapshot(&self, phase: Phase) -> Result<u64, StoreError> {
         const ATTEMPTED: &str = "take a snapshot";
-        let mut snapshots = self.snapshots.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut latest = self.snapshots.lock().unwrap_or_else(PoisonError::into_inner);
         let mut inner = self.inner_in(phase, ATTEMPTED)?;
         if let Some(failure) = self.commit.failure() {
             return Err(stopped(ATTEMPTED, &failure));
         }
         let (store, position) = (inner.log.store(), inner.log.position());
-        if position.next == snapshots.next {
+        if position.next == latest.next {
             // Nothing has happened since the latest, whose place it would take: perhaps all that a repaired store can go on from.
             return Ok(position.next - 1);
         }
-        inner.engine.begin_image();
+        let chunks = match &latest.places {
+            // A small one is written anew each time, so that each has all of it.
+            _ if !self.lender.lends(latest.bytes) => Chunks::Inside,
+            Some(places) => Chunks::Since(places),
+            None => Chunks::Beside,
+        };
+        inner.engine.begin_image(chunks.extent());
         let ledger = self.texts.ledger();
         let unsaved = std::mem::take(&mut inner.unsaved);
         drop(inner);
         let began = Instant::now();
-        let name = snapshot::name(position.next);
-        let taken = self.write_snapshot(store, (position, &ledger), phase);
+        let mut has_lost_some = false;
+        let begin = |position| snapshot::Writer::begin(&*self.files, store, position, &ledger, chunks);
+        let taken = self.write_snapshot(position, begin, &mut has_lost_some, phase);
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         match taken {
-            Ok(bytes) => {
-                inner.due = Due::after(bytes, began.elapsed(), self.snapshot_bytes);
+            Ok(written) => {
+                inner.engine.keep_image();
+                inner.due = Due::after(written.size, began.elapsed(), self.snapshot_bytes);
                 drop(inner);
-                let before = std::mem::replace(&mut snapshots.next, position.next);
-                snapshots.segment = position.segment;
-                self.drop_old_snapshots(position.next, before, phase);
-                self.remove_dead_segments(before);
+                let Position { next, segment, .. } = position;
+                let Written { size, places } = written;
+                let before =
+                    std::mem::replace(&mut *latest, Latest { next, segment, bytes: size.bytes, places });
+                self.drop_old_snapshots(&latest, &before, phase);
+                self.remove_dead_segments(before.next);
                 Ok(position.next - 1)
             }
             Err(trouble) => {
@@ -300,20 +313,28 @@ impl Shared {
                 inner.unsaved += unsaved;
                 inner.due = Due::again(inner.unsaved, self.snapshot_bytes);
                 drop(inner);
+                if has_lost_some {
+                    // The engine has all of it. The next one does without what is damaged.
+                    latest.places = None;
+                }
                 if !is_abandoned {
-                    let _ = self.files.remove(&name);
+                    let _ = self.files.remove(&snapshot::name(position.next));
+                    for file in FrameFile::all(position.next) {
+                        let _ = self.files.remove(&file.name());
+                    }
                 }
                 Err(trouble)
             }
         }
     }
 
-    fn write_snapshot(
+    fn write_snapshot<'w>(
         &self,
-        store: u128,
-        (position, ledger): (Position, &Ledger),
+        position: Position,
+        begin: impl Fn(Position) -> io::Result<snapshot::Writer<'w>>,
+        has_lost_some: &mut bool,
         phase: Phase,
-    ) -> Result<u64, StoreError> {
+    ) -> Result<Written, StoreError> {
         const ATTEMPTED: &str = "take a snapshot";
         let failed = |error| {
             let file = self.files.describe(&snapshot::name(position.next));
@@ -322,10 +343,10 @@ impl Shared {
             );
             StoreError::new(ErrorKind::Unavailable, message)
         };
-        let mut writer = snapshot::Writer::begin(&*self.files, store, position, ledger).map_err(failed)?;
+        let mut writer = begin(position).map_err(failed)?;
         if self.planted.misplaces_snapshots() {
             let position = self.inner_in(phase, ATTEMPTED)?.log.position();
-            writer = snapshot::Writer::begin(&*self.files, store, position, ledger).map_err(failed)?;
+            writer = begin(position).map_err(failed)?;
         }
         let last = loop {
             // Whoever takes a large one does not hear the bell until it is done.
@@ -333,7 +354,9 @@ impl Shared {
                 self.make_ahead();
             }
             let frames = self.inner_in(phase, ATTEMPTED)?.engine.next_frames();
-            if let Some(last) = writer.frames(frames).map_err(failed)? {
+            let taken = writer.frames(frames);
+            *has_lost_some = writer.has_lost_some();
+            if let Some(last) = taken.map_err(failed)? {
                 break last;
             }
         };
@@ -342,16 +365,35 @@ impl Shared {
         writer.finish(&last, &*self.files).map_err(failed)
     }
 
-    /// Keeps this snapshot and the one before it that is whole, should this one turn out to be damaged.
-    fn drop_old_snapshots(&self, newest: u64, before: u64, phase: Phase) {
+    /// Keeps this snapshot and the one before it that is whole, should this one turn out to be damaged; and the frames that they refer to.
+    fn drop_old_snapshots(&self, newest: &Latest, before: &Latest, phase: Phase) {
         let Ok(names) = self.files.list() else { return };
-        let numbers = names.iter().filter_map(|name| snapshot::number_of(name));
-        for number in numbers.filter(|number| *number < newest && *number != before) {
-            // Of one that is lent, something may still be wanted. And who closes the store waits for that.
-            let has_time = phase == Phase::Open && self.is_all_here.load(Ordering::Acquire);
-            let rest = |pause| has_time && self.bell.rest(pause);
-            // One that stays does no harm, and goes with the next.
-            let _ = self.files.remove_gently(&snapshot::name(number), &rest);
+        let places = [newest, before].into_iter().filter_map(|kept| kept.places.as_ref());
+        let needed: BTreeSet<FrameFile> = places.flat_map(|places| places.files().into_keys()).collect();
+        let (mut snapshots, mut frames) = (Vec::new(), Vec::new());
+        for name in names {
+            if snapshot::number_of(&name).is_some_and(|number| number < newest.next && number != before.next)
+            {
+                snapshots.push(name);
+            } else if FrameFile::named(&name)
+                .is_some_and(|file| file.number <= newest.next && !needed.contains(&file))
+            {
+                frames.push(name);
+            }
+        }
+        // Of one that is lent, something may still be wanted. And who closes the store waits for that.
+        let has_time = phase == Phase::Open && self.is_all_here.load(Ordering::Acquire);
+        let rest = |pause| has_time && self.bell.rest(pause);
+        // One that stays does no harm, and goes with the next.
+        for name in snapshots {
+            let _ = self.files.remove_gently(&name, &rest);
+        }
+        // A snapshot is gone for certain before anything that it refers to.
+        if frames.is_empty() || self.files.sync_folder().is_err() {
+            return;
+        }
+        for name in frames {
+            let _ = self.files.remove_gently(&name, &rest);
         }
     }
 }

@@ -3,6 +3,7 @@
 //!
 //! The file stays open, so it may be removed meanwhile: another snapshot has taken its place by then.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,7 +12,8 @@ use trapline_frontier::FrameSource;
 
 use super::commit::Failure;
 use super::files::LogFile;
-use super::snapshot::{self, Unusable};
+use super::frames::{FrameFile, FramePlace};
+use super::snapshot::{self, Found, Unusable};
 
 /// Whether snapshots are lent to the engine, and what became of that.
 pub(crate) struct Lender {
@@ -26,8 +28,22 @@ pub(crate) struct LentFrames {
     file: Arc<dyn LogFile>,
     /// What people call it.
     name: String,
-    /// Where each frame begins.
-    begins: Mutex<Vec<u64>>,
+    frames: Mutex<Frames>,
+}
+
+#[derive(Default)]
+struct Frames {
+    /// Where each of them is, by its number.
+    places: Vec<Place>,
+    /// The files besides the snapshot's, and what people call them.
+    files: BTreeMap<FrameFile, (String, Arc<dyn LogFile>)>,
+}
+
+#[derive(Clone, Copy)]
+enum Place {
+    /// From this byte of the snapshot on.
+    Here(u64),
+    Elsewhere(FramePlace),
 }
 
 impl Lender {
@@ -54,32 +70,61 @@ impl Lender {
 impl LentFrames {
     pub(crate) fn new(lender: &Arc<Lender>, file: &Arc<dyn LogFile>, name: String) -> Arc<Self> {
         let (lender, file) = (Arc::clone(lender), Arc::clone(file));
-        Arc::new(Self { lender, file, name, begins: Mutex::default() })
+        Arc::new(Self { lender, file, name, frames: Mutex::default() })
     }
 
     /// The next frame begins there.
     pub(crate) fn begins(&self, at: u64) {
-        locked(&self.begins).push(at);
+        locked(&self.frames).places.push(Place::Here(at));
     }
 
-    fn try_read(&self, number: u64) -> io::Result<Vec<u8>> {
-        let begin = usize::try_from(number).ok().and_then(|number| locked(&self.begins).get(number).copied());
-        let begin = begin.ok_or(io::ErrorKind::NotFound)?;
-        let changed = || io::Error::other(format!("what is at byte {begin} is not what was there before"));
-        match snapshot::read_bytes(&*self.file, begin, number) {
-            Ok(bytes) => bytes.ok_or_else(changed),
+    /// The next frame is in another file, which people call so.
+    pub(crate) fn is_elsewhere(
+        &self,
+        place: FramePlace,
+        file: &Arc<dyn LogFile>,
+        name: impl FnOnce() -> String,
+    ) {
+        let mut frames = locked(&self.frames);
+        frames.places.push(Place::Elsewhere(place));
+        frames.files.entry(place.file()).or_insert_with(|| (name(), Arc::clone(file)));
+    }
+
+    /// Where a frame is: in which file, what people call that, and its place there.
+    fn find(&self, number: u64) -> Option<(Arc<dyn LogFile>, String, Place)> {
+        let frames = locked(&self.frames);
+        let place = *frames.places.get(usize::try_from(number).ok()?)?;
+        let (name, file) = match place {
+            Place::Here(_) => (&self.name, &self.file),
+            Place::Elsewhere(place) => frames.files.get(&place.file()).map(|(name, file)| (name, file))?,
+        };
+        Some((Arc::clone(file), name.clone(), place))
+    }
+}
+
+impl Place {
+    fn read(self, file: &dyn LogFile, number: u64) -> io::Result<Vec<u8>> {
+        let (begin, read) = match self {
+            Self::Here(begin) => (begin, snapshot::read_bytes(file, begin, number)),
+            Self::Elsewhere(place) => {
+                (place.at(), place.read(file).map(|b| b.map(Found::Here)).map_err(Unusable::from))
+            }
+        };
+        match read {
+            Ok(Some(Found::Here(bytes))) => Ok(bytes),
             Err(Unusable::Unreadable(what)) => Err(io::Error::other(what)),
-            Err(_) => Err(changed()),
+            _ => Err(io::Error::other(format!("what is at byte {begin} is not what was there before"))),
         }
     }
 }
 
 impl FrameSource for LentFrames {
     fn frame(&self, number: u64) -> Option<Vec<u8>> {
+        let (file, name, place) = self.find(number)?;
         // Once more: another time it may be read.
-        let read = self.try_read(number).or_else(|_| self.try_read(number));
+        let read = place.read(&*file, number).or_else(|_| place.read(&*file, number));
         read.map_err(|error| {
-            let failure = Failure::new("reading", &self.name, &error);
+            let failure = Failure::new("reading", &name, &error);
             locked(&self.lender.failure).get_or_insert(failure);
         })
         .ok()

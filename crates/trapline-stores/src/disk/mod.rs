@@ -17,6 +17,8 @@ mod due;
 mod errands;
 pub mod files;
 mod folder;
+mod frames;
+mod growing;
 mod keeper;
 mod ledger;
 mod lent;
@@ -59,7 +61,7 @@ use trapline_frontier::{
 };
 
 use commit::{Commit, Failure};
-use due::Due;
+use due::{Due, Size};
 use files::{Files, Folder};
 use folder::Held;
 use keeper::Bell;
@@ -67,7 +69,7 @@ use lent::Lender;
 use log::{NoRoom, Sizes, Urgency};
 use message::logged::{self, Which};
 use record::Draft;
-use shared::{Inner, Phase, Shared, Snapshots, loss};
+use shared::{Inner, Phase, Shared, loss};
 use swap::Swap;
 use texts::Unread;
 use trouble::{no_room, not_now, stopped, unreadable, unsure};
@@ -167,13 +169,14 @@ impl DiskStore {
             last,
             bytes_cut,
             snapshot,
+            latest,
             snapshots_passed_over,
             unsaved,
         } = recovery;
         let opened = Recovered {
             log_position: last,
             bytes_cut,
-            snapshot: snapshot.as_ref().map(|(position, _)| position.next - 1),
+            snapshot: snapshot.map(|position| position.next - 1),
             snapshots_passed_over,
             took: started.elapsed(),
             ..Recovered::default()
@@ -183,10 +186,7 @@ impl DiskStore {
         let commit = Commit::new(log.file(), log.name(), last, planted.clone());
         log.planted = planted.clone();
         let ahead = log.ahead();
-        let (next, segment, bytes) =
-            snapshot.map_or((1, 1, 0), |(position, bytes)| (position.next, position.segment, bytes));
-        let snapshots = Snapshots { next, segment };
-        let due = Due::after(bytes, Duration::ZERO, snapshot_bytes);
+        let due = Due::after(Size::at_opening(&latest), Duration::ZERO, snapshot_bytes);
         let inner = Inner { engine, log, last_command: last, unsaved, due, phase: Phase::Open, held };
         let shared = Arc::new(Shared {
             inner: Mutex::new(inner),
@@ -197,7 +197,7 @@ impl DiskStore {
             files: Arc::clone(files),
             ahead,
             bell: Bell::default(),
-            snapshots: Mutex::new(snapshots),
+            snapshots: Mutex::new(latest),
             snapshot_bytes,
             sizes: Sizes::of(options),
             quiet,

@@ -17,6 +17,7 @@ use super::message::logged;
 use super::record::{self, Found, Record};
 use super::scan::{self, Begun};
 use super::segment::{BadHeader, FORMAT, HEADER, Segment};
+use super::shared::Latest;
 use super::snapshot::{self, Snapshot, Unusable};
 use super::swap::{NAME as SWAP, Swap};
 use super::texts::{self, Texts};
@@ -30,8 +31,9 @@ pub(crate) struct Recovery {
     pub(crate) last: u64,
     /// How many bytes were cut off.
     pub(crate) bytes_cut: u64,
-    /// The snapshot it went on from, and how large that is.
-    pub(crate) snapshot: Option<(Position, u64)>,
+    /// The snapshot it went on from, if from any.
+    pub(crate) snapshot: Option<Position>,
+    pub(crate) latest: Latest,
     /// How many newer ones are damaged, or could not be read.
     pub(crate) snapshots_passed_over: u64,
     /// How many bytes of the log came after it.
@@ -62,7 +64,8 @@ pub(crate) fn recover(
         let _ = files.remove(SWAP);
     }
     let texts = Arc::new(Texts::new(Arc::clone(files)));
-    let Snapshots { newest: found, passed_over } = find_snapshots(&**files, &names, &texts, swap, lender)?;
+    let Snapshots { newest: mut found, passed_over } =
+        find_snapshots(&**files, &names, &texts, swap, lender)?;
     let snapshots_passed_over = passed_over.iter().filter(|(_, why)| why.is_trouble()).count() as u64;
     let origin = scan::origin(&**files)
         .map_err(|error| cannot(format_args!("read {}: {error}", files.describe(""))))?;
@@ -72,16 +75,30 @@ pub(crate) fn recover(
             files.describe("")
         )));
     }
-    let snapshot = found.as_ref().map(|found| (found.position, found.bytes));
+    let snapshot = found.as_ref().map(|found| found.position);
+    let latest = found.as_mut().map(|Snapshot { position, bytes, places, .. }| Latest {
+        next: position.next,
+        segment: position.segment,
+        bytes: *bytes,
+        places: places.take(),
+    });
+    let latest = latest.unwrap_or_default();
     let newest = numbers.last().copied().unwrap_or(0);
-    let begin = snapshot.map_or(1, |(position, _)| position.segment);
+    let begin = snapshot.map_or(1, |position| position.segment);
     let ledger = found.as_ref().map(|found| found.ledger.clone()).unwrap_or_default();
     for number in 1..newest {
         // Those from which nothing is needed any more were removed.
         let is_needed = number >= begin || ledger.account(number).alive > 0;
         if is_needed && numbers.binary_search(&number).is_err() {
             let missing = files.describe(&Segment::name(number));
-            return Err(damaged(format_args!("{missing} is missing, although there are later segments")));
+            let unusable = passed_over.iter().filter(|(_, why)| number < begin.max(2) && why.is_trouble());
+            let unusable = unusable.map(|(next, why)| {
+                format!("; {} would do without it, but {why}", files.describe(&snapshot::name(*next)))
+            });
+            let unusable: String = unusable.collect();
+            return Err(damaged(format_args!(
+                "{missing} is missing, although there are later segments{unusable}"
+            )));
         }
     }
     let mut replay = match found {
@@ -116,7 +133,7 @@ pub(crate) fn recover(
     }
     let mut end = None;
     for number in numbers.iter().copied().filter(|number| *number >= begin) {
-        let from = snapshot.filter(|(position, _)| position.segment == number).map(|(position, _)| position);
+        let from = snapshot.filter(|position| position.segment == number);
         end = Some(replay.segment(number, number == newest, from)?);
     }
     // One that was made ahead of time is as good as it was, unless other sizes are wanted now.
@@ -152,6 +169,7 @@ pub(crate) fn recover(
             last,
             bytes_cut,
             snapshot,
+            latest,
             snapshots_passed_over,
             unsaved,
         });
@@ -165,7 +183,7 @@ pub(crate) fn recover(
     if let Some(ahead) = ahead {
         log.put_ahead(Arc::clone(&ahead.file), ahead.blank_bytes);
     }
-    Ok(Recovery { engine, log, texts, last, bytes_cut, snapshot, snapshots_passed_over, unsaved })
+    Ok(Recovery { engine, log, texts, last, bytes_cut, snapshot, latest, snapshots_passed_over, unsaved })
 }
 
 /// The newest segment, if it had only been begun.

@@ -9,7 +9,9 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use trapline_frontier::{Answer, CrawlChange, Engine, ErrorKind, NoteWrite, Steer, StoreError, UrlChange};
+use trapline_frontier::{
+    Answer, CrawlChange, Engine, ErrorKind, NoteWrite, Picture, Steer, StoreError, UrlChange,
+};
 
 use super::command::Command;
 use super::files::{Files, Folder};
@@ -21,7 +23,7 @@ use super::part::{NoPart, Part};
 use super::record::Record;
 use super::scan::{self, Damage, Scanned};
 use super::segment::{HEADER, Segment};
-use super::snapshot::{self, TEXT_BYTES, Writer};
+use super::snapshot::{self, Chunks, TEXT_BYTES, Writer};
 use super::texts::{self, Extent, Texts};
 use super::verify::{Progress, folder_of};
 
@@ -245,8 +247,8 @@ fn write(
         file.write(0, &bytes)?;
         file.sync()?;
     }
-    let mut writer = Writer::begin(&copy, store, position, &ledger)?;
-    engine.begin_image();
+    let mut writer = Writer::begin(&copy, store, position, &ledger, Chunks::Inside)?;
+    engine.begin_image(Picture::Whole);
     let last = loop {
         if let Some(last) = writer.frames(engine.next_frames())? {
             break last;

@@ -12,6 +12,7 @@ use super::commit::{Commit, Failure};
 use super::due::Due;
 use super::files::Files;
 use super::folder::Held;
+use super::frames::{FrameFile, Places};
 use super::keeper::Bell;
 use super::lent::Lender;
 use super::log::{Ahead, Log, Sizes};
@@ -34,7 +35,7 @@ pub(super) struct Shared {
     pub(super) files: Arc<dyn Files>,
     pub(super) ahead: Arc<Ahead>,
     pub(super) bell: Bell,
-    pub(super) snapshots: Mutex<Snapshots>,
+    pub(super) snapshots: Mutex<Latest>,
     pub(super) snapshot_bytes: u64,
     pub(super) sizes: Sizes,
     pub(super) quiet: Duration,
@@ -47,12 +48,23 @@ pub(super) struct Shared {
     pub(super) planted: Planted,
 }
 
-/// What is known of the snapshots. Locked while one is taken.
-pub(super) struct Snapshots {
-    /// The record that comes after the latest.
+/// What is known of the latest snapshot. Locked while another one is taken.
+pub(super) struct Latest {
+    /// The record that comes after it.
     pub(super) next: u64,
     /// The segment in which that goes on.
     pub(super) segment: u64,
+    /// How large it is.
+    pub(super) bytes: u64,
+    /// Where its chunks are, if another one can refer to them.
+    pub(super) places: Option<Places>,
+}
+
+impl Default for Latest {
+    /// There is none yet: all of the log comes after it.
+    fn default() -> Self {
+        Self { next: 1, segment: 1, bytes: 0, places: None }
+    }
 }
 
 pub(super) struct Inner {
@@ -105,7 +117,7 @@ impl Shared {
             if Segment::number_of(&name).is_some() {
                 disk.segments += 1;
                 disk.log_bytes += bytes;
-            } else if snapshot::number_of(&name).is_some() {
+            } else if snapshot::number_of(&name).is_some() || FrameFile::named(&name).is_some() {
                 disk.snapshot_bytes += bytes;
             }
         }

@@ -12,26 +12,33 @@
 //! 64           from format 2 on: the ledger, see `ledger.rs`, and the xxh3 of it (u64)
 //! ```
 //!
-//! From format 3 on, numbers of URLs are written as steps; from format 5 on, those of retries, visits and dates too.
+//! From format 3 on, numbers of URLs are written as steps; from format 5 on, those of retries, visits and dates too; from format 6 on
+//! frames may be elsewhere.
 //!
-//! Each frame is its length (u32), a checksum (u64: xxh3, seeded with the frame's number from 0) and an engine's frame. The last one says
-//! that it is the last, so a snapshot that was not finished is none.
+//! Each frame is its length (u32), a checksum (u64: xxh3, seeded with the frame's number from 0) and an engine's frame. Or, if the highest
+//! bit of the length is set, where the frame is in another file: see `frames.rs`. The last one says that it is the last, so a snapshot that was not
+//! finished is none.
 
+use std::fmt;
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
 
-use trapline_frontier::{BadImage, Engine, Frame, FrameSource, ReadFrame};
+use trapline_frontier::{BadImage, Engine, Frame, FrameOf, FrameSource, Picture, ReadFrame};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
+use super::due::Size;
 use super::files::{Files, LogFile};
+use super::frames::{FrameFile, FrameFiles, FramePlace, FramesWriter, Places, Placing};
+use super::growing::Growing;
 use super::ledger::Ledger;
 use super::lent::{Lender, LentFrames};
 use super::log::Position;
 use super::texts::Texts;
 
 const MAGIC: &[u8; 8] = b"snapshot";
-pub(crate) const FORMAT: u32 = 5;
+pub(crate) const FORMAT: u32 = 6;
 /// The last format without a ledger.
 const WITHOUT_LEDGER: u32 = 1;
 const HEADER: usize = 64;
@@ -41,11 +48,8 @@ const LEDGER_BYTES_MAX: usize = 32 << 20;
 pub(crate) const TEXT_BYTES: u64 = 100;
 const FRAME_HEADER: usize = 12;
 const ENDING: &str = ".snapshot";
-
-/// So much is written at once.
-const WRITTEN_AT_ONCE: usize = 1 << 20;
-/// After so much it is brought to disk: whoever waits for the log would wait for all of it otherwise.
-const SYNCED_AT_ONCE: u64 = 4 << 20;
+/// In the length of a frame: it is elsewhere.
+const ELSEWHERE: u32 = 1 << 31;
 
 /// The name of the snapshot of everything before this record.
 pub(crate) fn name(next: u64) -> String {
@@ -58,23 +62,48 @@ pub(crate) fn number_of(file: &str) -> Option<u64> {
     (name(number) == file).then_some(number)
 }
 
-/// A snapshot being written.
-pub(crate) struct Writer {
-    file: Arc<dyn LogFile>,
-    /// Where the next bytes go, and those that are to go there.
-    at: u64,
-    bytes: Vec<u8>,
-    frames: u64,
-    /// Up to where it is on disk.
-    synced: u64,
+/// Where the chunks of an image go.
+#[derive(Clone, Copy)]
+pub(crate) enum Chunks<'f> {
+    /// With everything else.
+    Inside,
+    /// To files of their own, so that a later snapshot can refer to them.
+    Beside,
+    /// The same, but for those that are as they were in the snapshot before, whose are there.
+    Since(&'f Places),
 }
 
-impl Writer {
+impl Chunks<'_> {
+    /// What of the engine has to be in the image.
+    pub(crate) fn extent(self) -> Picture {
+        match self {
+            Self::Inside | Self::Beside => Picture::Whole,
+            Self::Since(_) => Picture::Changes,
+        }
+    }
+}
+
+/// A snapshot being written.
+pub(crate) struct Writer<'f> {
+    file: Growing,
+    frames: u64,
+    beside: Option<FramesWriter<'f>>,
+}
+
+/// A snapshot that was written.
+pub(crate) struct Written {
+    pub(crate) size: Size,
+    /// Where its chunks are, if others can refer to them.
+    pub(crate) places: Option<Places>,
+}
+
+impl<'f> Writer<'f> {
     pub(crate) fn begin(
-        files: &dyn Files,
+        files: &'f dyn Files,
         store: u128,
         position: Position,
         ledger: &Ledger,
+        chunks: Chunks<'f>,
     ) -> io::Result<Self> {
         let ledger = ledger.encode();
         let length = HEADER + ledger.len() + size_of::<u64>();
@@ -89,8 +118,17 @@ impl Writer {
         header.extend_from_slice(&xxh3_64(&header).to_le_bytes());
         header.extend_from_slice(&ledger);
         header.extend_from_slice(&xxh3_64(&ledger).to_le_bytes());
-        let file = files.create(&name(position.next), 0)?;
-        Ok(Self { file, at: 0, bytes: header, frames: 0, synced: 0 })
+        let before = match chunks {
+            Chunks::Inside => None,
+            Chunks::Beside => Some(None),
+            Chunks::Since(before) => Some(Some(before)),
+        };
+        // Whoever makes a copy of the folder meanwhile finds those files if it finds this one.
+        let beside = before.map(|before| FramesWriter::begin(files, (store, position.next), before));
+        let beside = beside.transpose()?;
+        let mut file = Growing::create(files, &name(position.next))?;
+        file.put(&[&header])?;
+        Ok(Self { file, frames: 0, beside })
     }
 
     /// Takes the next frames of an image, of which there must be some. Answers the last one, which is written to finish it.
@@ -99,41 +137,50 @@ impl Writer {
             return Err(io::Error::other("the image of the engine was given up before it was complete"));
         }
         for frame in frames {
-            if frame.is_last() {
-                return Ok(Some(frame));
+            let bytes = frame.encode();
+            match (frame.of(), &mut self.beside) {
+                (FrameOf::End, _) => return Ok(Some(frame)),
+                (FrameOf::Chunk(of), Some(beside)) => {
+                    let place = beside.chunk(of, bytes.as_deref())?;
+                    self.put(ELSEWHERE, &place.encode())?;
+                    continue;
+                }
+                (FrameOf::Crawl(name), Some(beside)) => beside.crawl(name),
+                _ => {}
             }
-            self.frame(&frame.encode())?;
+            self.put(0, &bytes.ok_or_else(|| io::Error::other("a chunk is left out, and nothing has it"))?)?;
         }
         Ok(None)
     }
 
-    fn frame(&mut self, frame: &[u8]) -> io::Result<()> {
-        let length = u32::try_from(frame.len()).map_err(|_| io::ErrorKind::FileTooLarge)?;
-        self.bytes.extend_from_slice(&length.to_le_bytes());
-        self.bytes.extend_from_slice(&xxh3_64_with_seed(frame, self.frames).to_le_bytes());
-        self.bytes.extend_from_slice(frame);
+    fn put(&mut self, kind: u32, frame: &[u8]) -> io::Result<()> {
+        let length = u32::try_from(frame.len()).ok().filter(|length| *length < ELSEWHERE);
+        let length = length.ok_or(io::ErrorKind::FileTooLarge)?;
+        let checksum = xxh3_64_with_seed(frame, self.frames);
         self.frames += 1;
-        if self.bytes.len() >= WRITTEN_AT_ONCE { self.write() } else { Ok(()) }
+        self.file.put(&[&(length | kind).to_le_bytes(), &checksum.to_le_bytes(), frame])
     }
 
-    fn write(&mut self) -> io::Result<()> {
-        self.file.write(self.at, &self.bytes)?;
-        self.at += self.bytes.len() as u64;
-        self.bytes.clear();
-        if self.at - self.synced >= SYNCED_AT_ONCE {
-            self.file.sync()?;
-            self.synced = self.at;
+    /// Whether something of the snapshot before, to which this one was to refer, could not be read.
+    pub(crate) fn has_lost_some(&self) -> bool {
+        self.beside.as_ref().is_some_and(|beside| beside.has_lost_some)
+    }
+
+    /// Brings it to disk with its last frame.
+    pub(crate) fn finish(mut self, last: &Frame, files: &dyn Files) -> io::Result<Written> {
+        let mut beside = (0, None);
+        if let Some(frames) = self.beside.take() {
+            // What it refers to is there before it is whole.
+            beside = frames.finish()?;
+            files.sync_folder()?;
         }
-        Ok(())
-    }
-
-    /// Brings it to disk with its last frame, and says how large it is.
-    pub(crate) fn finish(mut self, last: &Frame, files: &dyn Files) -> io::Result<u64> {
-        self.frame(&last.encode())?;
-        self.write()?;
-        self.file.sync()?;
+        let last = last.encode().ok_or_else(|| io::Error::other("the end is left out"))?;
+        self.put(0, &last)?;
+        self.file.finish()?;
         files.sync_folder()?;
-        Ok(self.at)
+        let (own, (frames, places)) = (self.file.len(), beside);
+        let bytes = own + places.as_ref().map_or(0, Places::bytes);
+        Ok(Written { size: Size { bytes, written: own + frames }, places })
     }
 }
 
@@ -143,7 +190,10 @@ pub(crate) struct Snapshot {
     pub(crate) store: u128,
     pub(crate) position: Position,
     pub(crate) ledger: Ledger,
+    /// How many bytes it has, with what it refers to.
     pub(crate) bytes: u64,
+    /// Where its chunks are, if others can refer to them.
+    pub(crate) places: Option<Places>,
 }
 
 /// What a snapshot says of itself.
@@ -167,6 +217,15 @@ pub(crate) enum Unusable {
     Unreadable(String),
     /// A format to come, or an engine: what it has, and what is known here.
     Newer(String),
+}
+
+impl fmt::Display for Unusable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unfinished => f.write_str("it was never finished"),
+            Self::Broken(what) | Self::Unreadable(what) | Self::Newer(what) => f.write_str(what),
+        }
+    }
 }
 
 impl Unusable {
@@ -240,7 +299,10 @@ pub(crate) fn read_into(
 ) -> Result<Snapshot, Unusable> {
     let file = files.open(name)?;
     let Header { store, position, ledger, length } = header_of(&*file)?;
-    let bytes = files.bytes(name)?;
+    // All frames that there are: it may refer to any of them.
+    let beside = files.list()?.into_iter().filter(|name| FrameFile::named(name).is_some());
+    let beside: u64 = beside.filter_map(|name| files.bytes(&name).ok()).sum();
+    let bytes = files.bytes(name)? + beside;
     let lent = lender.filter(|lender| lender.lends(bytes));
     let lent = lent.map(|lender| LentFrames::new(lender, &file, files.describe(name)));
     let mut restore = match &lent {
@@ -249,14 +311,17 @@ pub(crate) fn read_into(
         None => engine.restore(),
     };
     let mut end = length;
+    let mut placing = Placing::default();
     // Reading takes half of the time, and another thread can do that.
     std::thread::scope(|scope| {
         let (sender, frames) = std::sync::mpsc::sync_channel(READ_AHEAD);
         let (file, lent) = (&*file, lent.as_deref());
-        scope.spawn(move || read_frames(file, length, lent, &sender));
+        let elsewhere = FrameFiles::new(files, store);
+        scope.spawn(move || read_frames((file, length), elsewhere, lent, &sender));
         for frame in frames {
-            let (place, frame) = frame?;
+            let (place, elsewhere, frame) = frame?;
             end = place.end;
+            placing.frame(frame.of(), elsewhere);
             restore.frame(frame).map_err(|error| {
                 // What was whole when it was read first, and cannot be read once more, is not damaged.
                 let failure = lent.and_then(|_| lender?.take_failure());
@@ -273,30 +338,49 @@ pub(crate) fn read_into(
         return Err(Unusable::Unreadable(failure.to_string()));
     }
     let ledger = ledger.unwrap_or_else(|| Ledger::of_places(engine.all_places(), TEXT_BYTES));
-    Ok(Snapshot { engine, store, position, ledger, bytes: end })
+    let places = placing.finish();
+    let bytes = end + places.as_ref().map_or(0, Places::bytes);
+    Ok(Snapshot { engine, store, position, ledger, bytes, places })
 }
 
 /// So many frames are read ahead.
 const READ_AHEAD: usize = 64;
 
-type ReadFrames = std::sync::mpsc::SyncSender<Result<(Range<u64>, ReadFrame), Unusable>>;
+/// Where it stands in the snapshot, where it is if elsewhere, and what it has.
+type PlacedFrame = (Range<u64>, Option<FramePlace>, ReadFrame);
 
 /// Reads the frames from a byte on, and says where each is, until one is none or nobody wants them any more.
-fn read_frames(file: &dyn LogFile, begin: u64, lent: Option<&LentFrames>, sender: &ReadFrames) {
+fn read_frames(
+    (file, begin): (&dyn LogFile, u64),
+    mut elsewhere: FrameFiles<'_>,
+    lent: Option<&LentFrames>,
+    sender: &SyncSender<Result<PlacedFrame, Unusable>>,
+) {
     let mut at = begin;
     for number in 0.. {
-        let Some(bytes) = read_bytes(file, at, number).transpose() else { return };
-        let frame = bytes.and_then(|bytes| {
-            let place = at..at + (FRAME_HEADER + bytes.len()) as u64;
+        let Some(found) = read_bytes(file, at, number).transpose() else { return };
+        let frame = found.and_then(|found| {
+            let place = at..at + (FRAME_HEADER + found.len()) as u64;
             at = place.end;
-            let frame = match lent {
-                Some(lent) => {
-                    lent.begins(place.start);
-                    ReadFrame::lend(&bytes, number)
+            let (elsewhere, bytes) = match found {
+                Found::Here(bytes) => {
+                    lent.inspect(|lent| lent.begins(place.start));
+                    (None, bytes)
                 }
+                Found::Elsewhere(there) => {
+                    let (bytes, file) = elsewhere.read(there)?;
+                    let name = || elsewhere.describe(there.file());
+                    lent.inspect(|lent| lent.is_elsewhere(there, &file, name));
+                    (Some(there), bytes)
+                }
+            };
+            let frame = match lent {
+                Some(_) => ReadFrame::lend(&bytes, number),
                 None => ReadFrame::read(&bytes),
             };
-            frame.map(|frame| (place.clone(), frame)).map_err(|error| unusable(place.start, &error))
+            frame
+                .map(|frame| (place.clone(), elsewhere, frame))
+                .map_err(|error| unusable(place.start, &error))
         });
         let is_none = frame.is_err();
         if sender.send(frame).is_err() || is_none {
@@ -305,8 +389,23 @@ fn read_frames(file: &dyn LogFile, begin: u64, lent: Option<&LentFrames>, sender
     }
 }
 
-/// The bytes of the frame at a byte; None at the end.
-pub(crate) fn read_bytes(file: &dyn LogFile, at: u64, number: u64) -> Result<Option<Vec<u8>>, Unusable> {
+/// What stands in a snapshot for a frame.
+pub(crate) enum Found {
+    Here(Vec<u8>),
+    Elsewhere(FramePlace),
+}
+
+impl Found {
+    fn len(&self) -> usize {
+        match self {
+            Self::Here(bytes) => bytes.len(),
+            Self::Elsewhere(_) => FramePlace::BYTES,
+        }
+    }
+}
+
+/// The frame at a byte, or where it is; None at the end.
+pub(crate) fn read_bytes(file: &dyn LogFile, at: u64, number: u64) -> Result<Option<Found>, Unusable> {
     let head = file.read_at(at, FRAME_HEADER)?;
     if head.is_empty() {
         return Ok(None);
@@ -314,15 +413,20 @@ pub(crate) fn read_bytes(file: &dyn LogFile, at: u64, number: u64) -> Result<Opt
     let Some((length, checksum)) = head.split_first_chunk().filter(|_| head.len() == FRAME_HEADER) else {
         return Err(Unusable::Unfinished);
     };
-    let length = u32::from_le_bytes(*length) as usize;
+    let length = u32::from_le_bytes(*length);
+    let (is_elsewhere, length) = (length & ELSEWHERE != 0, (length & !ELSEWHERE) as usize);
     let frame = file.read_at(at + FRAME_HEADER as u64, length)?;
     if frame.len() != length {
         return Err(Unusable::Unfinished);
     }
+    let broken = || Unusable::Broken(format!("it is damaged at byte {at}"));
     if *checksum != xxh3_64_with_seed(&frame, number).to_le_bytes() {
-        return Err(Unusable::Broken(format!("it is damaged at byte {at}")));
+        return Err(broken());
     }
-    Ok(Some(frame))
+    if !is_elsewhere {
+        return Ok(Some(Found::Here(frame)));
+    }
+    FramePlace::decode(&frame).map(|place| Some(Found::Elsewhere(place))).ok_or_else(broken)
 }
 
 fn unusable(at: u64, error: &BadImage) -> Unusable {
@@ -342,16 +446,16 @@ mod tests {
     fn an_image_that_was_given_up_makes_no_snapshot() {
         let path = std::env::temp_dir().join(format!("trapline-given-up-{}", std::process::id()));
         std::fs::create_dir_all(&path).unwrap();
-        let position = Position { next: 1, segment: 1, at: 64 };
-        let mut writer = Writer::begin(&Folder::new(&path), 7, position, &Ledger::default()).unwrap();
+        let (folder, position) = (Folder::new(&path), Position { next: 1, segment: 1, at: 64 });
+        let mut writer = Writer::begin(&folder, 7, position, &Ledger::default(), Chunks::Inside).unwrap();
         let mut engine = Engine::named("disk");
-        engine.begin_image();
+        engine.begin_image(Picture::Whole);
         let last = writer.frames(engine.next_frames()).unwrap();
-        engine.begin_image();
+        engine.begin_image(Picture::Whole);
         engine.drop_image();
         let error = writer.frames(engine.next_frames()).unwrap_err().to_string();
         std::fs::remove_dir_all(&path).unwrap();
-        assert!(last.is_some_and(|last| last.is_last()));
+        assert!(last.is_some_and(|last| last.of() == FrameOf::End));
         assert_eq!(error, "the image of the engine was given up before it was complete");
     }
 }

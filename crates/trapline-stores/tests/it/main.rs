@@ -14,6 +14,7 @@ mod planted;
 mod reading;
 mod reading_ahead;
 mod rewriting;
+mod sharing;
 mod sim_files;
 mod simulation;
 mod snapshots;

@@ -33,7 +33,7 @@ fn admit(crawl: &Frontier, name: &str) -> Vec<Admission> {
 }
 
 /// All that is in files, and the record that the snapshot goes up to from which it was made.
-fn contents(files: &SimFiles) -> (Vec<Rows>, Option<u64>) {
+pub(crate) fn contents(files: &SimFiles) -> (Vec<Rows>, Option<u64>) {
     let store = open(&files.copy());
     let crawl = crawl(&store);
     let mut rows = everything(&crawl, LATE);
@@ -43,7 +43,7 @@ fn contents(files: &SimFiles) -> (Vec<Rows>, Option<u64>) {
 }
 
 /// The same without snapshots.
-fn replayed(files: &SimFiles) -> Vec<Rows> {
+pub(crate) fn replayed(files: &SimFiles) -> Vec<Rows> {
     let copy = files.copy();
     for name in copy.names(".snapshot") {
         copy.take_away(&name);
@@ -53,7 +53,7 @@ fn replayed(files: &SimFiles) -> Vec<Rows> {
     rows
 }
 
-fn verified(files: &SimFiles) -> Verified {
+pub(crate) fn verified(files: &SimFiles) -> Verified {
     let files: Arc<dyn Files> = Arc::new(files.clone());
     verify_on(&files, &mut |_| ()).expect("it can be read")
 }
@@ -391,11 +391,11 @@ fn a_snapshot_of_the_same_record_is_left_alone() {
 fn a_newer_snapshot_is_refused() {
     let files = worked();
     let newest = files.names(".snapshot").remove(1);
-    files.change(&newest, |bytes| bytes[8] = 6);
+    files.change(&newest, |bytes| bytes[8] = 7);
     let error = DiskStore::open_on(files.clone(), &SMALL).err().expect("it does not open");
     let expected = format!(
-        "disk store: cannot open simulated/{newest}: it has format 6, and this version of Trapline knows snapshots up to \
-         format 5; nothing was changed: open it with the version that wrote it, or a later one"
+        "disk store: cannot open simulated/{newest}: it has format 7, and this version of Trapline knows snapshots up to \
+         format 6; nothing was changed: open it with the version that wrote it, or a later one"
     );
     assert_eq!((error.kind(), error.to_string()), (ErrorKind::Unsupported, expected));
 }

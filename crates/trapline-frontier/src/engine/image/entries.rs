@@ -3,6 +3,7 @@
 use prost::Message;
 
 use super::column::Column;
+use super::frame::{ChunkOf, Shown};
 use super::mores::MoresMessage;
 use super::parts::{COUNT_MAX, shifted, unshifted};
 use super::{BadImage, Content};
@@ -117,10 +118,10 @@ impl Photographed for (EntryId, More) {
 }
 
 impl Urls {
-    pub(super) fn begin_shot(&mut self) {
-        self.records.begin_shot();
-        self.live.begin_shot();
-        self.more.slots.begin_shot();
+    pub(super) fn begin_shot(&mut self, leaves_out: bool) {
+        self.records.begin_shot(leaves_out);
+        self.live.begin_shot(leaves_out);
+        self.more.slots.begin_shot(leaves_out);
     }
 
     pub(super) fn drop_shot(&mut self) {
@@ -129,15 +130,29 @@ impl Urls {
         self.more.slots.drop_shot();
     }
 
-    pub(super) fn take_shot(&mut self) -> Option<Content> {
+    pub(super) fn keep_shot(&mut self) -> bool {
+        self.records.keep_shot() && self.live.keep_shot() && self.more.slots.keep_shot()
+    }
+
+    /// All is as it is in the image that it was made from, but for what was put elsewhere.
+    pub(super) fn is_all_kept(&mut self) {
+        self.records.is_all_kept();
+        self.live.is_all_kept();
+    }
+
+    pub(super) fn take_shot(&mut self) -> Option<Shown> {
         if let Some(records) = self.records.take_shot() {
-            return Some(Content::Records(RecordsMessage::of(&records)));
+            return Some(Shown::of(ChunkOf::Records, records, |records| {
+                Content::Records(RecordsMessage::of(&records))
+            }));
         }
         if let Some(lives) = self.live.take_shot() {
-            return Some(Content::Lives(LivesMessage::of(&lives)));
+            return Some(Shown::of(ChunkOf::Lives, lives, |lives| Content::Lives(LivesMessage::of(&lives))));
         }
         let mores = self.more.slots.take_shot()?;
-        Some(Content::Mores(MoresMessage::of(mores.iter().filter(|(id, _)| *id != EntryId::NONE))))
+        Some(Shown::of(ChunkOf::Mores, mores, |mores| {
+            Content::Mores(MoresMessage::of(mores.iter().filter(|(id, _)| *id != EntryId::NONE)))
+        }))
     }
 }
 

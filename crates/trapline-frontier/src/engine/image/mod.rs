@@ -1,6 +1,8 @@
 //! The image of an engine: everything it knows at one moment, in frames that a store can keep, to go on from there one
 //! day without the commands that led there.
 //!
+//! An image may leave out the chunks that are as they were in the one before it: a store that has that one can do with it.
+//!
 //! What is small is copied at once. What there may be millions of is photographed piece by piece while the engine goes
 //! on; see [`super::chunks`] and [`super::album`]. What follows from the rest (the tables, the line of queues, timers, the census) is left out and made
 //! again. Requests are the library's.
@@ -11,6 +13,7 @@
 mod column;
 mod crawl;
 mod entries;
+mod frame;
 mod kept;
 mod lent;
 mod mores;
@@ -30,27 +33,13 @@ use super::urls::{Live, Record};
 use crate::frame_source::FrameSource;
 use crawl::CrawlMessage;
 use entries::{LivesMessage, PlainLivesMessage, PlainRecordsMessage, RecordsMessage};
+use frame::Shown;
+pub use frame::{ChunkOf, Frame, FrameOf};
 use kept::{DeathsMessage, DisregardsMessage, LeasesMessage, NotesMessage};
 use lent::{LentLives, LentRecords};
 use mores::{MoresMessage, PlainMoresMessage};
 use queues::QueuesMessage;
 use restore::Restored;
-
-/// A piece of an image, not yet made into bytes.
-#[derive(Debug)]
-pub struct Frame(FrameMessage);
-
-impl Frame {
-    /// Its bytes.
-    pub fn encode(&self) -> Vec<u8> {
-        self.0.encode_to_vec()
-    }
-
-    /// Whether it is the last of its image. One without it was given up.
-    pub fn is_last(&self) -> bool {
-        matches!(self.0.content, Some(Content::End(_)))
-    }
-}
 
 /// What is wrong with an image.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -138,6 +127,15 @@ pub(super) struct Shot {
     crawls: u64,
 }
 
+/// What of an engine goes into an image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Picture {
+    /// All of it.
+    Whole,
+    /// All but the chunks that are as they were in the image that was [kept](Engine::keep_image) last.
+    Changes,
+}
+
 impl Shot {
     /// A crawl leaves the engine. It is kept until its picture is complete.
     pub(super) fn keep(&mut self, name: &Arc<str>, crawl: Crawl) {
@@ -152,13 +150,13 @@ impl Engine {
     /// what is done now is not in it.
     ///
     /// Only an engine with a library has all of it in its image.
-    pub fn begin_image(&mut self) {
+    pub fn begin_image(&mut self, extent: Picture) {
         let last_served = self.last_served.as_deref().map(str::to_owned);
         let engine =
             Some(EngineMessage { last_lease: self.last_lease, last_served, rules: Self::RULES.into() });
         let mut waiting = VecDeque::new();
         for (name, crawl) in &mut self.crawls {
-            waiting.push_back((Arc::clone(name), Some(Box::new(crawl.begin_shot(self.last_lease)))));
+            waiting.push_back((Arc::clone(name), Some(Box::new(crawl.begin_shot(self.last_lease, extent)))));
         }
         let crawls = waiting.len() as u64;
         self.shot = Some(Box::new(Shot { waiting, departed: BTreeMap::new(), engine, crawls }));
@@ -168,16 +166,17 @@ impl Engine {
     /// complete, or given up.
     pub fn next_frames(&mut self) -> Vec<Frame> {
         let Some(shot) = &mut self.shot else { return Vec::new() };
-        let mut frames = Vec::new();
-        frames.extend(shot.engine.take().map(Content::Engine));
-        while frames.len() < FRAMES_AT_ONCE {
+        let (mut frames, mut work) = (Vec::new(), 0);
+        frames.extend(shot.engine.take().map(|engine| Shown::new(Content::Engine(engine))));
+        while work < WORK_AT_ONCE {
+            work += FRAME_WORK;
             let Some((name, head)) = shot.waiting.front_mut() else {
-                frames.push(Content::End(EndMessage { crawls: shot.crawls }));
+                frames.push(Shown::new(Content::End(EndMessage { crawls: shot.crawls })));
                 self.shot = None;
                 break;
             };
             if let Some(head) = head.take() {
-                frames.push(Content::Crawl(head));
+                frames.push(Shown::new(Content::Crawl(head)));
                 continue;
             }
             let departed = shot.departed.get_mut(name);
@@ -187,14 +186,18 @@ impl Engine {
                 return Vec::new();
             };
             match crawl.take_shot() {
-                Some(content) => frames.push(content),
+                Some(same @ Shown::Same(_)) => {
+                    work -= FRAME_WORK - 1;
+                    frames.push(same);
+                }
+                Some(shown) => frames.push(shown),
                 None => {
                     shot.departed.remove(name);
                     shot.waiting.pop_front();
                 }
             }
         }
-        frames.into_iter().map(|content| Frame(FrameMessage { content: Some(content) })).collect()
+        frames.into_iter().map(Frame).collect()
     }
 
     /// Gives up the image that was begun, if it is not complete.
@@ -205,9 +208,16 @@ impl Engine {
         }
     }
 
+    /// The latest image is complete, and somebody has it for certain: the next one may leave out what has not [changed](Picture::Changes)
+    /// since it was begun.
+    pub fn keep_image(&mut self) {
+        let is_complete = self.shot.is_none() && self.crawls.values_mut().all(Crawl::keep_shot);
+        debug_assert!(is_complete, "nobody has an image that is not complete");
+    }
+
     /// All that an image of it would have in it, as one number: two engines that have the same behave the same.
     pub fn digest(&mut self) -> u64 {
-        self.begin_image();
+        self.begin_image(Picture::Whole);
         let hash = |bytes: &[u8]| foldhash::quality::FixedState::with_seed(0).hash_one(bytes);
         let (mut digest, mut loose) = (0, 0_u64);
         loop {
@@ -215,7 +225,8 @@ impl Engine {
             if frames.is_empty() {
                 return hash(&[digest, loose].map(u64::to_le_bytes).concat());
             }
-            for Frame(message) in frames {
+            for Frame(shown) in frames {
+                let Shown::Message(message) = shown else { unreachable!("all of it is asked for") };
                 // Which of its slots these have does not matter.
                 if let Some(Content::Mores(mores)) = &message.content {
                     let mores = mores.clone().read().expect("it was just made");
@@ -250,20 +261,27 @@ impl Engine {
     }
 }
 
-/// So many frames are taken at once: of some thousand entries or queues each, a millisecond's work.
-const FRAMES_AT_ONCE: usize = 16;
+/// So much is done at once: sixteen frames, of some thousand entries or queues each, are a millisecond's work.
+const WORK_AT_ONCE: u32 = 16 * FRAME_WORK;
+/// So many frames that are left out are as little work as one that is not.
+const FRAME_WORK: u32 = 64;
 
 impl Crawl {
-    fn begin_shot(&mut self, last_lease: u64) -> CrawlMessage {
-        self.urls.begin_shot();
-        self.queues.begin_shot();
+    fn begin_shot(&mut self, last_lease: u64, extent: Picture) -> CrawlMessage {
+        let leaves_out = extent == Picture::Changes;
+        self.urls.begin_shot(leaves_out);
+        self.queues.begin_shot(leaves_out);
         self.begin_shot_of_kept(last_lease);
         CrawlMessage::of(self)
     }
 
-    fn take_shot(&mut self) -> Option<Content> {
-        let entries = self.urls.take_shot();
-        entries.or_else(|| self.queues.take_shot()).or_else(|| self.take_shot_of_kept())
+    fn take_shot(&mut self) -> Option<Shown> {
+        let chunk = self.urls.take_shot().or_else(|| self.queues.take_shot());
+        chunk.or_else(|| self.take_shot_of_kept().map(Shown::new))
+    }
+
+    fn keep_shot(&mut self) -> bool {
+        self.urls.keep_shot() && self.queues.keep_shot()
     }
 
     fn drop_shot(&mut self) {
@@ -298,6 +316,16 @@ enum Read {
 }
 
 impl ReadFrame {
+    /// What it is of.
+    pub fn of(&self) -> FrameOf<'_> {
+        match &self.0 {
+            Read::Records(_) | Read::LentRecords(_) => FrameOf::Chunk(ChunkOf::Records),
+            Read::Lives(_) | Read::LentLives(_) => FrameOf::Chunk(ChunkOf::Lives),
+            Read::Mores(_) => FrameOf::Chunk(ChunkOf::Mores),
+            Read::Other(content) => content.of(),
+        }
+    }
+
     /// Reads a frame.
     ///
     /// # Errors
@@ -459,9 +487,10 @@ mod tests {
             let key = format!("{key}");
             steer(CrawlChange::Note(NoteWrite { key, value: Some(Vec::new()), expires: None }));
         }
-        engine.begin_image();
+        engine.begin_image(Picture::Whole);
         let mut pieces = Vec::new();
-        for Frame(message) in engine.next_frames() {
+        for Frame(shown) in engine.next_frames() {
+            let Shown::Message(message) = shown else { panic!("nothing is left out") };
             match message.content {
                 Some(Content::Crawl(crawl)) => assert_eq!(crawl.notes, []),
                 Some(Content::Notes(NotesMessage { notes })) => pieces.push(notes.len()),

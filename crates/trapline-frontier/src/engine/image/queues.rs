@@ -4,6 +4,7 @@ use prost::Message;
 use std::sync::Arc;
 use trapline_core::Timestamp;
 
+use super::frame::{ChunkOf, Shown};
 use super::parts::{
     MomentMessage, SpanMessage, case, formers, moment, narrow, read_formers, read_moment, read_span,
 };
@@ -128,17 +129,26 @@ const STANDINGS: [Standing; 4] = [Standing::Nowhere, Standing::InLine, Standing:
 const TIMERS: [QueueTimer; 3] = [QueueTimer::None, QueueTimer::Fetch, QueueTimer::Block];
 
 impl Queues {
-    pub(super) fn begin_shot(&mut self) {
-        self.queues.begin_shot();
+    pub(super) fn begin_shot(&mut self, leaves_out: bool) {
+        self.queues.begin_shot(leaves_out);
+    }
+
+    pub(super) fn keep_shot(&mut self) -> bool {
+        self.queues.keep_shot()
+    }
+
+    /// All is as it is in the image that it was made from.
+    pub(super) fn is_all_kept(&mut self) {
+        self.queues.is_all_kept();
     }
 
     pub(super) fn drop_shot(&mut self) {
         self.queues.drop_shot();
     }
 
-    pub(super) fn take_shot(&mut self) -> Option<Content> {
+    pub(super) fn take_shot(&mut self) -> Option<Shown> {
         let queues = self.queues.take_shot()?;
-        Some(Content::Queues(QueuesMessage { queues }))
+        Some(Shown::of(ChunkOf::Queues, queues, |queues| Content::Queues(QueuesMessage { queues })))
     }
 }
 

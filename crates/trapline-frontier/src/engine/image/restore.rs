@@ -256,6 +256,8 @@ impl Restored {
         self.make_orders()?;
         self.make_lines();
         self.make_timers();
+        self.crawl.urls.is_all_kept();
+        self.crawl.queues.is_all_kept();
         Ok(self.crawl)
     }
 
