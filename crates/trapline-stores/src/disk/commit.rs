@@ -255,6 +255,10 @@ mod tests {
             Ok(Vec::new())
         }
 
+        fn bytes(&self) -> io::Result<u64> {
+            Ok(0)
+        }
+
         fn read_at(&self, _: u64, _: usize) -> io::Result<Vec<u8>> {
             Ok(Vec::new())
         }

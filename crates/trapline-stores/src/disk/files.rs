@@ -52,6 +52,9 @@ pub trait LogFile: Send + Sync {
     /// All of it.
     fn read(&self) -> io::Result<Vec<u8>>;
 
+    /// How long it is.
+    fn bytes(&self) -> io::Result<u64>;
+
     /// So many bytes from there on; fewer only where it ends.
     fn read_at(&self, at: u64, bytes: usize) -> io::Result<Vec<u8>>;
 
@@ -173,17 +176,21 @@ struct RealFile(File);
 
 impl LogFile for RealFile {
     fn read(&self) -> io::Result<Vec<u8>> {
-        let length = self.0.metadata()?.len();
+        let length = self.bytes()?;
         let length = usize::try_from(length).map_err(|_| io::ErrorKind::FileTooLarge)?;
         let mut bytes = vec![0; length];
         self.0.read_exact_at(&mut bytes, 0)?;
         Ok(bytes)
     }
 
+    fn bytes(&self) -> io::Result<u64> {
+        Ok(self.0.metadata()?.len())
+    }
+
     fn read_at(&self, at: u64, bytes: usize) -> io::Result<Vec<u8>> {
         // A length that was read from a damaged file may be any: no more memory is taken for it than there are bytes.
         let bytes = if bytes > READ_UNBOUNDED {
-            let left = self.0.metadata()?.len().saturating_sub(at);
+            let left = self.bytes()?.saturating_sub(at);
             bytes.min(usize::try_from(left).unwrap_or(usize::MAX))
         } else {
             bytes

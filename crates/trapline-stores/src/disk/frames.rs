@@ -11,7 +11,8 @@
 //! 40  u64      xxh3 of all above
 //! ```
 //!
-//! Each frame is its length (u32), a checksum (u64: xxh3, seeded with the byte of the file where it begins) and an engine's frame.
+//! Each frame is its length (u32), a checksum (u64: xxh3, seeded with the byte of the file where it begins) and an engine's frame. Between
+//! them and at the end is what they can be mended with, with some zeros before and after it: see `parity.rs`.
 //!
 //! What is absent: which of them is which. The snapshots know.
 
@@ -24,6 +25,7 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use super::files::{Files, LogFile};
 use super::growing::Growing;
+use super::parity::{self, Parity};
 use super::snapshot::Unusable;
 
 const MAGIC: &[u8; 7] = b"frames\0";
@@ -35,6 +37,11 @@ const WASTE_SHARE: u64 = 4;
 
 /// If there are more files of a kind, the smallest become one.
 const FILES_MOST: usize = 32;
+
+/// Disks lose as much at once, or more.
+const SECTOR: usize = 4096;
+/// No frame takes less, so that not too many are lost with a sector.
+const FRAME_LEAST: usize = 2048;
 
 const KINDS: [ChunkOf; 4] = [ChunkOf::Records, ChunkOf::Lives, ChunkOf::Mores, ChunkOf::Queues];
 const ENDINGS: [&str; 4] = [".records", ".lives", ".mores", ".queues"];
@@ -129,21 +136,61 @@ impl FramePlace {
         FRAME_HEADER as u64 + u64::from(self.bytes)
     }
 
-    /// The bytes of the frame there; None if they are not what they were.
-    pub(crate) fn read(self, file: &dyn LogFile) -> io::Result<Option<Vec<u8>>> {
-        let mut bytes = file.read_at(self.at, self.len() as usize)?;
-        let is_whole = bytes.len() as u64 == self.len()
-            && bytes[..4] == self.bytes.to_le_bytes()
-            && bytes[4..FRAME_HEADER] == self.checksum.to_le_bytes()
-            && xxh3_64_with_seed(&bytes[FRAME_HEADER..], self.at) == self.checksum;
-        Ok(is_whole.then(|| bytes.split_off(FRAME_HEADER)))
+    /// The bytes of the frame there, mended if need be; None if they are not what they were.
+    pub(crate) fn read(self, file: &dyn LogFile) -> io::Result<Option<ReadAt>> {
+        let read = file.read_at(self.at, self.len() as usize);
+        if let Some(bytes) = read.as_ref().ok().and_then(|bytes| self.whole(bytes)) {
+            return Ok(Some(ReadAt { bytes, is_mended: false }));
+        }
+        // What the disk does not give any more is as good as damaged.
+        let mended = parity::mend(file, self.at).ok().flatten();
+        let mended = mended.and_then(|bytes| self.whole(&bytes));
+        if mended.is_none() {
+            read?;
+        }
+        Ok(mended.map(|bytes| ReadAt { bytes, is_mended: true }))
     }
+
+    /// The frame in these bytes, if it is the one that was there.
+    fn whole(self, bytes: &[u8]) -> Option<Vec<u8>> {
+        let (head, frame) = bytes.split_at_checked(FRAME_HEADER)?;
+        let is_whole = *head == piece_header(self.bytes, self.checksum)
+            && frame.len() as u64 == u64::from(self.bytes)
+            && xxh3_64_with_seed(frame, self.at) == self.checksum;
+        is_whole.then(|| frame.to_vec())
+    }
+}
+
+/// A frame that was read.
+pub(crate) struct ReadAt {
+    pub(crate) bytes: Vec<u8>,
+    /// Whether it is damaged where it stands.
+    pub(crate) is_mended: bool,
+}
+
+fn piece_header(bytes: u32, checksum: u64) -> [u8; FRAME_HEADER] {
+    let mut header = [0; FRAME_HEADER];
+    header[..4].copy_from_slice(&bytes.to_le_bytes());
+    header[4..].copy_from_slice(&checksum.to_le_bytes());
+    header
+}
+
+/// What stands in a file at a byte, whoever refers to it; None if it is not whole.
+pub(super) fn read_piece(file: &dyn LogFile, at: u64) -> io::Result<Option<Vec<u8>>> {
+    let header = file.read_at(at, FRAME_HEADER)?;
+    let Some((length, checksum)) = header.split_first_chunk() else { return Ok(None) };
+    let length = u32::from_le_bytes(*length) as usize;
+    let bytes = file.read_at(at + FRAME_HEADER as u64, length)?;
+    let is_whole = bytes.len() == length && *checksum == xxh3_64_with_seed(&bytes, at).to_le_bytes();
+    Ok(is_whole.then_some(bytes))
 }
 
 /// Where the chunks of a snapshot are, in their order.
 #[derive(Debug, Default)]
 pub(crate) struct Places {
     crawls: BTreeMap<String, [Vec<FramePlace>; 4]>,
+    /// The files in which one had to be mended, and the byte where.
+    mended: BTreeMap<FrameFile, u64>,
 }
 
 impl Places {
@@ -165,7 +212,12 @@ impl Places {
         files
     }
 
-    /// The files whose frames are better written once more, where files have these sizes.
+    /// The names of files in which a frame had to be mended, and the byte where.
+    pub(crate) fn mended(&self) -> impl Iterator<Item = (String, u64)> {
+        self.mended.iter().map(|(file, at)| (file.name(), *at))
+    }
+
+    /// The files whose frames are better written once more, where files have so many bytes of frames.
     fn worn(&self, bytes_of: impl Fn(FrameFile) -> Option<u64>) -> BTreeSet<FrameFile> {
         // Of one whose size nobody knows, everything is thought to be needed.
         let size = |(file, needed): (FrameFile, u64)| {
@@ -173,11 +225,12 @@ impl Places {
         };
         let sizes: Vec<_> = self.files().into_iter().map(size).collect();
         let kinds = (0..KINDS.len()).map(|kind| sizes.iter().filter(move |(file, ..)| file.kind == kind));
-        kinds.flat_map(|files| worn(files.copied().collect())).collect()
+        let worn = kinds.flat_map(|files| worn(files.copied().collect()));
+        worn.chain(self.mended.keys().copied()).collect()
     }
 }
 
-/// Of files of one kind, each with how much of it is needed and how large it is, those whose frames are better written once more.
+/// Of files of one kind, each with how much of it is needed and how much it has, those whose frames are better written once more.
 fn worn(mut files: Vec<(FrameFile, u64, u64)>) -> BTreeSet<FrameFile> {
     let mut worn = BTreeSet::new();
     if files.len() > FILES_MOST {
@@ -222,8 +275,12 @@ impl Placing {
         }
     }
 
-    /// A frame that was read, and where it was if not in its snapshot.
-    pub(crate) fn frame(&mut self, of: FrameOf<'_>, place: Option<FramePlace>) {
+    /// A frame that was read; where it was if not in its snapshot, and whether it is damaged there.
+    pub(crate) fn frame(&mut self, of: FrameOf<'_>, place: Option<(FramePlace, bool)>) {
+        if let Some((place, true)) = place {
+            self.places.mended.entry(place.file).or_insert(place.at);
+        }
+        let place = place.map(|(place, _)| place);
         match of {
             FrameOf::Crawl(name) => self.crawl(name),
             FrameOf::Chunk(of) => self.chunk(of, place),
@@ -246,13 +303,12 @@ impl Placing {
 /// Files of frames, each opened when it is wanted.
 pub(crate) struct FrameFiles<'f> {
     files: &'f dyn Files,
-    store: u128,
     open: BTreeMap<FrameFile, Arc<dyn LogFile>>,
 }
 
 impl<'f> FrameFiles<'f> {
-    pub(crate) fn new(files: &'f dyn Files, store: u128) -> Self {
-        Self { files, store, open: BTreeMap::new() }
+    pub(crate) fn new(files: &'f dyn Files) -> Self {
+        Self { files, open: BTreeMap::new() }
     }
 
     /// What people call a file.
@@ -260,7 +316,7 @@ impl<'f> FrameFiles<'f> {
         self.files.describe(&file.name())
     }
 
-    pub(crate) fn open(&mut self, file: FrameFile) -> Result<Arc<dyn LogFile>, Unusable> {
+    fn open(&mut self, file: FrameFile) -> Result<Arc<dyn LogFile>, Unusable> {
         if let Some(open) = self.open.get(&file) {
             return Ok(Arc::clone(open));
         }
@@ -271,19 +327,15 @@ impl<'f> FrameFiles<'f> {
             }
             opened => opened?,
         };
-        if open.read_at(0, HEADER)? != file.header(self.store) {
-            let name = self.describe(file);
-            return Err(Unusable::Broken(format!("{name}, where some of it is, is damaged at byte 0")));
-        }
         self.open.insert(file, Arc::clone(&open));
         Ok(open)
     }
 
     /// The bytes of a frame, and the file that it is in.
-    pub(crate) fn read(&mut self, place: FramePlace) -> Result<(Vec<u8>, Arc<dyn LogFile>), Unusable> {
+    pub(crate) fn read(&mut self, place: FramePlace) -> Result<(ReadAt, Arc<dyn LogFile>), Unusable> {
         let file = self.open(place.file)?;
         match place.read(&*file)? {
-            Some(bytes) => Ok((bytes, file)),
+            Some(read) => Ok((read, file)),
             None => {
                 let name = self.describe(place.file);
                 Err(Unusable::Broken(format!("{name}, where some of it is, is damaged at byte {}", place.at)))
@@ -295,7 +347,7 @@ impl<'f> FrameFiles<'f> {
 /// The frames of a snapshot being written.
 pub(crate) struct FramesWriter<'f> {
     files: &'f dyn Files,
-    new: [(FrameFile, Growing); 4],
+    new: [NewFile; 4],
     /// Those of the snapshot before, the files that are worn, and all of them to read in.
     before: Option<&'f Places>,
     worn: BTreeSet<FrameFile>,
@@ -312,11 +364,12 @@ impl<'f> FramesWriter<'f> {
         (store, number): (u128, u64),
         before: Option<&'f Places>,
     ) -> io::Result<Self> {
-        let worn = before.map(|before| before.worn(|file| files.bytes(&file.name()).ok()));
+        let frame_bytes = |file: FrameFile| parity::frame_bytes(&*files.open(&file.name()).ok()?);
+        let worn = before.map(|before| before.worn(frame_bytes));
         let create = |file: FrameFile| {
             let mut growing = Growing::create(files, &file.name())?;
             growing.put(&[&file.header(store)])?;
-            Ok::<_, io::Error>((file, growing))
+            Ok::<_, io::Error>(NewFile { file, growing, parity: Parity::default() })
         };
         let [records, lives, mores, queues] = FrameFile::all(number);
         Ok(Self {
@@ -324,7 +377,7 @@ impl<'f> FramesWriter<'f> {
             new: [create(records)?, create(lives)?, create(mores)?, create(queues)?],
             before,
             worn: worn.unwrap_or_default(),
-            old: FrameFiles::new(files, store),
+            old: FrameFiles::new(files),
             has_lost_some: false,
             placing: Placing::default(),
         })
@@ -337,7 +390,7 @@ impl<'f> FramesWriter<'f> {
     /// Takes the next chunk, or None for one that is as it was before. Answers where it is.
     pub(crate) fn chunk(&mut self, of: ChunkOf, frame: Option<&[u8]>) -> io::Result<FramePlace> {
         let place = match frame {
-            Some(frame) => self.put(of, frame)?,
+            Some(frame) => self.new[kind(of)].frame(frame)?,
             None => self.same(of)?,
         };
         self.placing.chunk(of, Some(place));
@@ -354,30 +407,70 @@ impl<'f> FramesWriter<'f> {
         }
         let read = self.old.read(place).map_err(|why| io::Error::other(why.to_string()));
         let (frame, _) = read.inspect_err(|_| self.has_lost_some = true)?;
-        self.put(of, &frame)
-    }
-
-    fn put(&mut self, of: ChunkOf, frame: &[u8]) -> io::Result<FramePlace> {
-        let bytes = u32::try_from(frame.len()).map_err(|_| io::ErrorKind::FileTooLarge)?;
-        let (file, growing) = &mut self.new[kind(of)];
-        let at = growing.len();
-        let checksum = xxh3_64_with_seed(frame, at);
-        growing.put(&[&bytes.to_le_bytes(), &checksum.to_le_bytes(), frame])?;
-        Ok(FramePlace { file: *file, at, bytes, checksum })
+        self.new[kind(of)].frame(&frame.bytes)
     }
 
     /// Brings it to disk, and says how large it is, and where everything is.
     pub(crate) fn finish(self) -> io::Result<(u64, Option<Places>)> {
         let mut bytes = 0;
-        for (file, mut growing) in self.new {
-            if growing.len() == HEADER as u64 {
-                self.files.remove(&file.name())?;
+        for new in self.new {
+            if new.growing.len() == HEADER as u64 {
+                self.files.remove(&new.file.name())?;
             } else {
-                growing.finish()?;
-                bytes += growing.len();
+                bytes += new.finish()?;
             }
         }
         Ok((bytes, self.placing.finish()))
+    }
+}
+
+/// A file of frames being written.
+struct NewFile {
+    file: FrameFile,
+    growing: Growing,
+    parity: Parity,
+}
+
+impl NewFile {
+    fn frame(&mut self, frame: &[u8]) -> io::Result<FramePlace> {
+        let (at, bytes, checksum) = self.piece(frame)?;
+        self.pad(FRAME_LEAST.saturating_sub(FRAME_HEADER + frame.len()))?;
+        if self.parity.add(at, &[&piece_header(bytes, checksum), frame]) {
+            self.parity()?;
+        }
+        Ok(FramePlace { file: self.file, at, bytes, checksum })
+    }
+
+    /// What the frames can be mended with that were not followed by it yet.
+    fn parity(&mut self) -> io::Result<()> {
+        self.pad(SECTOR)?;
+        for group in self.parity.take() {
+            let (at, ..) = self.piece(&group)?;
+            self.parity.is_at(at);
+        }
+        self.pad(SECTOR)
+    }
+
+    /// So many zeros, so that what stands before and after them is not lost together.
+    fn pad(&mut self, bytes: usize) -> io::Result<()> {
+        self.growing.put(&[&[0; SECTOR][..bytes]])
+    }
+
+    fn piece(&mut self, piece: &[u8]) -> io::Result<(u64, u32, u64)> {
+        let bytes = u32::try_from(piece.len()).map_err(|_| io::ErrorKind::FileTooLarge)?;
+        let at = self.growing.len();
+        let checksum = xxh3_64_with_seed(piece, at);
+        self.growing.put(&[&piece_header(bytes, checksum), piece])?;
+        Ok((at, bytes, checksum))
+    }
+
+    /// Brings it to disk, and says how large it is.
+    fn finish(mut self) -> io::Result<u64> {
+        self.parity()?;
+        let (at, ..) = self.piece(&self.parity.index())?;
+        self.growing.put(&[&self.parity.trailer(at)])?;
+        self.growing.finish()?;
+        Ok(self.growing.len())
     }
 }
 

@@ -12,7 +12,7 @@ use trapline_frontier::FrameSource;
 
 use super::commit::Failure;
 use super::files::LogFile;
-use super::frames::{FrameFile, FramePlace};
+use super::frames::{FrameFile, FramePlace, ReadAt};
 use super::snapshot::{self, Found, Unusable};
 
 /// Whether snapshots are lent to the engine, and what became of that.
@@ -104,11 +104,10 @@ impl LentFrames {
 
 impl Place {
     fn read(self, file: &dyn LogFile, number: u64) -> io::Result<Vec<u8>> {
+        let here = |read: Option<ReadAt>| read.map(|read| Found::Here(read.bytes));
         let (begin, read) = match self {
             Self::Here(begin) => (begin, snapshot::read_bytes(file, begin, number)),
-            Self::Elsewhere(place) => {
-                (place.at(), place.read(file).map(|b| b.map(Found::Here)).map_err(Unusable::from))
-            }
+            Self::Elsewhere(place) => (place.at(), place.read(file).map(here).map_err(Unusable::from)),
         };
         match read {
             Ok(Some(Found::Here(bytes))) => Ok(bytes),

@@ -25,6 +25,7 @@ mod lent;
 mod log;
 pub(crate) mod message;
 mod options;
+mod parity;
 mod part;
 mod reader;
 mod record;

@@ -91,7 +91,7 @@ pub(crate) fn recover(
         let is_needed = number >= begin || ledger.account(number).alive > 0;
         if is_needed && numbers.binary_search(&number).is_err() {
             let missing = files.describe(&Segment::name(number));
-            let unusable = passed_over.iter().filter(|(_, why)| number < begin.max(2) && why.is_trouble());
+            let unusable = passed_over.iter().filter(|(_, why)| snapshot.is_none() && why.is_trouble());
             let unusable = unusable.map(|(next, why)| {
                 format!("; {} would do without it, but {why}", files.describe(&snapshot::name(*next)))
             });

@@ -316,7 +316,7 @@ pub(crate) fn read_into(
     std::thread::scope(|scope| {
         let (sender, frames) = std::sync::mpsc::sync_channel(READ_AHEAD);
         let (file, lent) = (&*file, lent.as_deref());
-        let elsewhere = FrameFiles::new(files, store);
+        let elsewhere = FrameFiles::new(files);
         scope.spawn(move || read_frames((file, length), elsewhere, lent, &sender));
         for frame in frames {
             let (place, elsewhere, frame) = frame?;
@@ -346,8 +346,8 @@ pub(crate) fn read_into(
 /// So many frames are read ahead.
 const READ_AHEAD: usize = 64;
 
-/// Where it stands in the snapshot, where it is if elsewhere, and what it has.
-type PlacedFrame = (Range<u64>, Option<FramePlace>, ReadFrame);
+/// Where it stands in the snapshot; where it is if elsewhere, and whether it is damaged there; and what it has.
+type PlacedFrame = (Range<u64>, Option<(FramePlace, bool)>, ReadFrame);
 
 /// Reads the frames from a byte on, and says where each is, until one is none or nobody wants them any more.
 fn read_frames(
@@ -368,10 +368,10 @@ fn read_frames(
                     (None, bytes)
                 }
                 Found::Elsewhere(there) => {
-                    let (bytes, file) = elsewhere.read(there)?;
+                    let (read, file) = elsewhere.read(there)?;
                     let name = || elsewhere.describe(there.file());
                     lent.inspect(|lent| lent.is_elsewhere(there, &file, name));
-                    (Some(there), bytes)
+                    (Some((there, read.is_mended)), read.bytes)
                 }
             };
             let frame = match lent {

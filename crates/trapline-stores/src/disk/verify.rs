@@ -10,6 +10,7 @@ use trapline_frontier::{Engine, ErrorKind, StoreError};
 
 use super::files::{Files, Folder};
 use super::folder;
+use super::frames::Places;
 use super::ledger::segment_of;
 use super::message::logged;
 use super::recovery;
@@ -248,6 +249,17 @@ fn read_snapshots<'a>(
         match snapshot::read(&**files, &name, texts) {
             Ok(mut read) => {
                 verified.snapshots += 1;
+                for (name, at) in read.places.iter().flat_map(Places::mended) {
+                    let file = files.describe(&name);
+                    let what = format!(
+                        "it is damaged at byte {at}; nothing is lost, since the rest of it makes up for that, and the next snapshot leaves it behind"
+                    );
+                    let damage = Damage { file, bytes: None, what };
+                    // Two snapshots may have need of it.
+                    if !verified.damages.contains(&damage) {
+                        verified.damages.push(damage);
+                    }
+                }
                 if let Err(what) = read.engine.check() {
                     verified.damages.push(Damage { file, bytes: None, what });
                 } else {

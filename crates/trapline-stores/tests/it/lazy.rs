@@ -160,7 +160,7 @@ fn a_frame_that_cannot_be_read_ends_the_store_and_loses_nothing() {
     assert_eq!(error.kind(), ErrorKind::Corrupt);
     let said = |attempted| {
         format!(
-            "disk store: cannot {attempted}: reading simulated/{position:010}.lives failed (it cannot be read: simulated failure to \
+            "disk store: cannot {attempted}: reading simulated/{position:010}.records failed (it cannot be read: simulated failure to \
              read), which was whole when the store went on from it, so what is in memory cannot be trusted any more; what was \
              answered before is safe: look after the disk, then open the store again"
         )

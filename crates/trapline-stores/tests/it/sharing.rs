@@ -263,17 +263,7 @@ fn files_of_frames_stay_few_and_hold_little_that_is_needed_no_more() {
 /// Whatever of it is damaged, cut short or missing, nothing is made up.
 #[test]
 fn damaged_frames_are_told_and_never_believed() {
-    let files = SimFiles::default();
-    let store = open(&files, &ROOMY);
-    let crawl = crawl(&store, "a");
-    admit(&crawl, 0, 300, 0..5000);
-    work(&crawl, 1, &mut Random::of(&[3]));
-    store.snapshot().expect("it is taken");
-    admit(&crawl, 2, 300, 5000..5100);
-    store.snapshot().expect("it is taken");
-    drop((crawl, store));
-    let expected = replayed(&files);
-    let newest = contents(&files, &ROOMY).1;
+    let (files, expected, newest) = shared();
     let mut random = Random::of(&[4]);
     let mut passed = [0; 3];
     for round in 0..120 {
@@ -281,11 +271,10 @@ fn damaged_frames_are_told_and_never_believed() {
         let names = frames(&copy);
         let name = &names[random.range(0..names.len() as u64) as usize];
         let place = random.range(0..bytes(&copy, name)) as usize;
-        match round % 4 {
+        match round % 3 {
             0 => copy.take_away(name),
             1 => copy.change(name, |bytes| bytes.truncate(place)),
-            2 => copy.change(name, |bytes| bytes[place..].fill(0)),
-            _ => copy.change(name, |bytes| bytes[place] ^= 1 << (place % 8)),
+            _ => copy.change(name, |bytes| bytes[place..].fill(0)),
         }
         let found = verified(&copy);
         let (rows, snapshot) = contents(&copy, &ROOMY);
@@ -294,11 +283,62 @@ fn damaged_frames_are_told_and_never_believed() {
         // The older one may have need of it, and not the newer one.
         assert!(snapshot == newest || !found.damages.is_empty(), "round {round}");
         for damage in &found.damages {
-            assert!(damage.what.contains(name), "{name}: {}", damage.what);
+            assert!(format!("{} {}", damage.file, damage.what).contains(name), "{name}: {damage:?}");
         }
     }
-    // Nobody has referred to it, the older one did without it, or both had need of it.
-    assert!(passed[1] > 20 && passed[2] > 20, "{passed:?}");
+    // Nobody has need of it, the older one did without it, or both had need of it.
+    assert!(passed[1] > 10 && passed[2] > 5, "{passed:?}");
+}
+
+/// Two snapshots, of which the newer one refers to the older one's files; what they say, and which the newer one is.
+fn shared() -> (SimFiles, Vec<Rows>, Option<u64>) {
+    let files = SimFiles::default();
+    let store = open(&files, &ROOMY);
+    let crawl = crawl(&store, "a");
+    admit(&crawl, 0, 300, 0..30_000);
+    work(&crawl, 1, &mut Random::of(&[3]));
+    store.snapshot().expect("it is taken");
+    admit(&crawl, 2, 300, 30_000..30_100);
+    store.snapshot().expect("it is taken");
+    drop((crawl, store));
+    let (expected, newest) = (replayed(&files), contents(&files, &ROOMY).1);
+    (files, expected, newest)
+}
+
+/// A place of the disk that goes bad, as large as it may be and wherever it is: both snapshots do without it, `verify` tells, and the next
+/// snapshot leaves it behind.
+#[test]
+fn one_damaged_place_costs_nothing() {
+    let (files, expected, newest) = shared();
+    let mut random = Random::of(&[5]);
+    let mut told = 0;
+    for round in 0..40 {
+        let copy = files.copy();
+        let names = frames(&copy);
+        let name = &names[random.range(0..names.len() as u64) as usize];
+        let sector = random.range(0..bytes(&copy, name).div_ceil(4096)) as usize * 4096;
+        copy.change(name, |bytes| {
+            let end = bytes.len().min(sector + 4096);
+            bytes[sector..end].iter_mut().for_each(|byte| *byte = !*byte);
+        });
+        let found = verified(&copy);
+        let (rows, snapshot) = contents(&copy, &ROOMY);
+        assert!(rows == expected && snapshot == newest, "round {round}: {name} from {sector} on");
+        for damage in &found.damages {
+            assert_eq!(damage.file, format!("simulated/{name}"));
+            assert!(damage.what.contains("nothing is lost"), "{}", damage.what);
+        }
+        told += found.damages.len();
+        // Wherever it is wanted: by the keeper, by callers, and by what is copied from it.
+        for options in [ROOMY, EAGER, ROOMY_SWAPPING] {
+            let store = open(&copy, &options);
+            admit(&crawl(&store, "a"), 3, 3, 40_000 + 10 * round..40_010 + 10 * round);
+            store.snapshot().expect("it is taken");
+        }
+        assert_eq!(verified(&copy).damages, [], "round {round}");
+        assert!(contents(&copy, &ROOMY).0 == replayed(&copy));
+    }
+    assert!(told >= 10, "{told} of 40 told");
 }
 
 /// When all snapshots have need of what is damaged, and the beginning of the log is gone, the message says what it is, and a repair has
@@ -316,7 +356,7 @@ fn a_store_that_cannot_do_without_damaged_frames_says_so() {
     }
     drop((crawl, store));
     let first = files.names(".records").remove(0);
-    files.change(&first, |bytes| bytes[1000] ^= 1);
+    files.change(&first, |bytes| bytes[1000..].fill(0));
     files.take_away(&files.names(".segment")[0]);
     let error = DiskStore::open_on(files.clone(), &options).err().expect("it does not open");
     assert_eq!(error.kind(), ErrorKind::Corrupt);
@@ -338,7 +378,10 @@ fn a_snapshot_that_cannot_refer_to_the_one_before_it_is_followed_by_a_whole_one(
     admit(&crawl, 0, 1, 0..10_000);
     store.snapshot().expect("it is taken");
     let first = files.names(".lives").remove(0);
-    files.change(&first, |bytes| bytes.iter_mut().skip(1000).for_each(|byte| *byte = 0));
+    files.change(&first, |bytes| {
+        let end = bytes.len() - 16;
+        bytes[1000..end].fill(0);
+    });
     let mut failed = None;
     for round in 0..20 {
         // Little by little it is worn.

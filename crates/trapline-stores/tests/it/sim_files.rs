@@ -345,6 +345,11 @@ impl LogFile for SimFile {
         Ok(locked(&self.content).seen.clone())
     }
 
+    fn bytes(&self) -> io::Result<u64> {
+        locked(&self.disk).read()?;
+        Ok(locked(&self.content).seen.len() as u64)
+    }
+
     fn read_at(&self, at: u64, bytes: usize) -> io::Result<Vec<u8>> {
         locked(&self.disk).read()?;
         let content = locked(&self.content);
