@@ -42,6 +42,8 @@ pub(super) struct Due {
 impl Due {
     /// Where much is given back, snapshots may be written so many times as fast as the log.
     const TIMES_THE_LOG: u64 = 4;
+    /// However much of it is written, after such a part of a snapshot there is another one: the log since then is done again at opening.
+    const TAIL_SHARE: u64 = 4;
     /// However small they are, not more often than the log grows by this.
     const LEAST: u64 = 16 << 20;
     /// And for so many times as long as one took, there is no other.
@@ -52,7 +54,7 @@ impl Due {
     pub(super) fn after(snapshot: Size, took: Duration, snapshot_bytes: u64) -> Self {
         let sooner = Self::LEAST.max(snapshot.written / Self::TIMES_THE_LOG);
         Self {
-            at: snapshot_bytes.max((snapshot.written / 2 * 3).min(snapshot.bytes / 2)),
+            at: snapshot_bytes.max((snapshot.written / 2 * 3).min(snapshot.bytes / Self::TAIL_SHARE)),
             sooner,
             step: sooner / 4,
             since: Instant::now() + took * Self::RESTS,
@@ -95,11 +97,12 @@ mod tests {
 
     #[test]
     fn a_snapshot_is_due_sooner_where_much_is_dead() {
-        // A large one, after which half of it is worth another, or a quarter.
-        let mut due = Due::after(whole(400 * MIB), Duration::ZERO, 64 * MIB);
-        assert!(!due.is_now(199 * MIB, false) && due.is_now(200 * MIB, false));
-        let mut due = Due::after(whole(400 * MIB), Duration::ZERO, 64 * MIB);
-        assert!(!due.is_now(99 * MIB, true) && due.is_now(199 * MIB, true));
+        // A large one, of which a quarter was written.
+        let large = Size { bytes: 1600 * MIB, written: 200 * MIB };
+        let mut due = Due::after(large, Duration::ZERO, 64 * MIB);
+        assert!(!due.is_now(299 * MIB, false) && due.is_now(300 * MIB, false));
+        let mut due = Due::after(large, Duration::ZERO, 64 * MIB);
+        assert!(!due.is_now(49 * MIB, true) && due.is_now(50 * MIB, true));
         // A small one: so much as was chosen, or a little.
         let mut due = Due::after(whole(MIB), Duration::ZERO, 64 * MIB);
         assert!(!due.is_now(63 * MIB, false) && due.is_now(64 * MIB, false));
@@ -107,31 +110,32 @@ mod tests {
         assert!(!due.is_now(15 * MIB, true) && due.is_now(16 * MIB, true));
     }
 
-    /// What is replayed at opening is half as much again as is written for it, and no more than half of what a whole one takes.
+    /// What is replayed at opening is half as much again as was written for it, and no more than a quarter of it.
     #[test]
     fn what_is_soon_written_is_soon_due() {
         let mut due = Due::after(Size { bytes: 800 * MIB, written: 100 * MIB }, Duration::ZERO, 64 * MIB);
         assert!(!due.is_now(149 * MIB, false) && due.is_now(150 * MIB, false));
         let mut due = Due::after(Size { bytes: 800 * MIB, written: 600 * MIB }, Duration::ZERO, 64 * MIB);
-        assert!(!due.is_now(399 * MIB, false) && due.is_now(400 * MIB, false));
+        assert!(!due.is_now(199 * MIB, false) && due.is_now(200 * MIB, false));
     }
 
     /// Whoever is told that something was written has not to look each time.
     #[test]
     fn it_is_looked_at_now_and_then() {
-        let mut due = Due::after(whole(400 * MIB), Duration::ZERO, 64 * MIB);
-        assert_eq!(due.worth_a_look(), 100 * MIB);
-        assert!(!due.is_now(110 * MIB, false));
-        assert_eq!(due.worth_a_look(), 135 * MIB);
-        assert!(!due.is_now(190 * MIB, false));
-        assert_eq!(due.worth_a_look(), 200 * MIB);
+        let mut due = Due::after(Size { bytes: 1600 * MIB, written: 200 * MIB }, Duration::ZERO, 64 * MIB);
+        assert_eq!(due.worth_a_look(), 50 * MIB);
+        assert!(!due.is_now(60 * MIB, false));
+        assert_eq!(due.worth_a_look(), 72 * MIB + MIB / 2);
+        assert!(!due.is_now(290 * MIB, false));
+        assert_eq!(due.worth_a_look(), 300 * MIB);
     }
 
     /// However much is dead, a slow one is not followed by another at once; but what is to be replayed is bounded.
     #[test]
     fn after_a_slow_one_there_is_a_rest() {
-        let mut due = Due::after(whole(400 * MIB), Duration::from_secs(3600), 64 * MIB);
-        assert!(!due.is_now(150 * MIB, true) && due.is_now(200 * MIB, true));
+        let large = Size { bytes: 1600 * MIB, written: 200 * MIB };
+        let mut due = Due::after(large, Duration::from_secs(3600), 64 * MIB);
+        assert!(!due.is_now(299 * MIB, true) && due.is_now(300 * MIB, true));
     }
 
     #[test]
