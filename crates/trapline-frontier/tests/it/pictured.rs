@@ -1,8 +1,9 @@
 //! A store that lives in images of its engine: with most verbs an image is begun, the verb is done, the image is taken and
-//! an engine made of it, which must answer the verb alike and is the one that goes on.
+//! an engine made of it, which must answer the verb alike and is the one that goes on. Each image has what has changed since the one before.
 //!
 //! Not a store for use. It shows that an image has everything in it, and nothing that came after it was begun.
 
+use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -10,8 +11,8 @@ use async_trait::async_trait;
 use trapline_core::{Candidate, Request, Timestamp};
 use trapline_frontier::suite::Harness;
 use trapline_frontier::{
-    Admission, Claimed, Engine, Library, Page, PageRecord, ReadFrame, Recovered, Scan, Settled, Settlement,
-    Stats, Steer, Steered, Store, StoreError, UrlState, Want, store_suite,
+    Admission, ChunkOf, Claimed, Engine, FrameOf, Library, Page, PageRecord, Picture, ReadFrame, Recovered,
+    Scan, Settled, Settlement, Stats, Steer, Steered, Store, StoreError, UrlState, Want, store_suite,
 };
 
 /// A library that keeps everything.
@@ -81,13 +82,18 @@ struct Album {
     engine: Engine,
     library: Arc<Shelf>,
     verbs: u64,
+    /// The chunks of the latest image, by their crawls.
+    chunks: BTreeMap<String, Vec<(ChunkOf, Vec<u8>)>>,
 }
 
 impl Default for Pictured {
     fn default() -> Self {
         let library = Arc::new(Shelf::default());
         let engine = Engine::with_library("pictured", Arc::clone(&library) as Arc<dyn Library>);
-        Self { album: Arc::new(Mutex::new(Album { engine, library, verbs: 0 })), recovered: None }
+        Self {
+            album: Arc::new(Mutex::new(Album { engine, library, verbs: 0, chunks: BTreeMap::new() })),
+            recovered: None,
+        }
     }
 }
 
@@ -95,13 +101,27 @@ impl Album {
     fn take(&mut self) -> Engine {
         let library = Arc::clone(&self.library) as Arc<dyn Library>;
         let mut restore = Engine::with_library("pictured", library).restore();
+        let (mut chunks, mut crawl) = (BTreeMap::<_, Vec<_>>::new(), String::new());
         loop {
             let frames = self.engine.next_frames();
             if frames.is_empty() {
+                self.chunks = chunks;
                 return restore.finish().expect("the image is complete");
             }
             for frame in frames {
-                let frame = ReadFrame::read(&frame.encode()).expect("what was written can be read");
+                if let FrameOf::Crawl(name) = frame.of() {
+                    name.clone_into(&mut crawl);
+                }
+                let mut bytes = frame.encode();
+                if let FrameOf::Chunk(of) = frame.of() {
+                    let chunks = chunks.entry(crawl.clone()).or_default();
+                    let number = chunks.iter().filter(|(kind, _)| *kind == of).count();
+                    let same = || self.chunks[&crawl].iter().filter(|(kind, _)| *kind == of).nth(number);
+                    bytes = bytes.or_else(|| same().map(|(_, bytes)| bytes.clone()));
+                    chunks.push((of, bytes.clone().expect("what is left out was there before")));
+                }
+                let bytes = bytes.expect("only chunks are left out");
+                let frame = ReadFrame::read(&bytes).expect("what was written can be read");
                 restore.frame(frame).expect("it fits the others");
             }
         }
@@ -117,7 +137,7 @@ impl Album {
         if !self.is_worth_a_picture() {
             return verb(&mut self.engine);
         }
-        self.engine.begin_image();
+        self.engine.begin_image(Picture::Changes);
         let answer = verb(&mut self.engine);
         let mut restored = self.take();
         assert_eq!(restored.check(), Ok(()), "an engine made of its image is not whole");
@@ -170,7 +190,7 @@ impl Harness for Pictured {
             self.recovered = Some(Recovered { pending, leased, seen, dead, ..Recovered::default() });
         }
         let mut album = self.album();
-        album.engine.begin_image();
+        album.engine.begin_image(Picture::Changes);
         let mut restored = album.take();
         assert_eq!(restored.digest(), album.engine.digest());
         album.engine = restored;

@@ -112,11 +112,11 @@ fn copy_store(from: &Path, to: &Path, copier: Copier, doing: &str) -> Result<(),
     copy_all_files(&segments, &part.segments(), copier).and_then(|()| part.finish()).map_err(io)
 }
 
-/// So often it is tried again if segments were removed while they were copied.
+/// So often it is tried again if segments or frames were removed while they were copied.
 const ATTEMPTS: u32 = 5;
 
-/// Copies what was there at one moment. An owner may remove segments meanwhile that it does not need any more: then it is
-/// tried again.
+/// Copies what was there at one moment. An owner may remove segments and frames meanwhile that it does not need any more: then it
+/// is tried again.
 fn copy_all_files(from: &Path, to: &Path, copier: Copier) -> io::Result<()> {
     for _ in 1..ATTEMPTS {
         match copy_files(from, to, copier) {
@@ -141,7 +141,7 @@ fn copy_files(from: &Path, to: &Path, copier: Copier) -> io::Result<()> {
     // A header alone may not be on disk yet. If the power goes, the segment before it goes on, which must then not be the
     // copy's too.
     let full = if has_record(from, newest)? { newest } else { newest.saturating_sub(1) };
-    // First the snapshots, which are removed soonest. Without any, a log that does not begin at the beginning is worth nothing.
+    // First the snapshots, which are removed soonest, and before the frames that they refer to. Without any, a log that does not begin at the beginning is worth nothing.
     names.sort_unstable_by_key(|name| snapshot::number_of(name).is_none());
     let had_snapshots = names.iter().any(|name| snapshot::number_of(name).is_some());
     let mut snapshots = 0;

@@ -42,7 +42,7 @@ pub(super) struct Due {
 impl Due {
     /// Where much is given back, snapshots may be written so many times as fast as the log.
     const TIMES_THE_LOG: u64 = 4;
-    /// However much of it is written, after such a part of a snapshot there is another one: the log since then is done again at opening.
+    /// After such a part of a snapshot there is another one, however much of it was written: the log since then is done again at opening.
     const TAIL_SHARE: u64 = 4;
     /// However small they are, not more often than the log grows by this.
     const LEAST: u64 = 16 << 20;
@@ -52,9 +52,12 @@ impl Due {
     /// After a snapshot which took so long, and of which so much was written. `snapshot_bytes`:
     /// [`DiskOptions::snapshot_bytes`](super::DiskOptions).
     pub(super) fn after(snapshot: Size, took: Duration, snapshot_bytes: u64) -> Self {
-        let sooner = Self::LEAST.max(snapshot.written / Self::TIMES_THE_LOG);
+        let Size { bytes, written } = snapshot;
+        let sooner = Self::LEAST.max(written / Self::TIMES_THE_LOG);
+        // In any case not so soon that snapshots write more than twice what the log does.
+        let at = (written / 2 * 3).min(bytes / Self::TAIL_SHARE).max(written / 2);
         Self {
-            at: snapshot_bytes.max((snapshot.written / 2 * 3).min(snapshot.bytes / Self::TAIL_SHARE)),
+            at: snapshot_bytes.max(at),
             sooner,
             step: sooner / 4,
             since: Instant::now() + took * Self::RESTS,
@@ -97,7 +100,7 @@ mod tests {
 
     #[test]
     fn a_snapshot_is_due_sooner_where_much_is_dead() {
-        // A large one, of which a quarter was written.
+        // A large one, of which an eighth was written.
         let large = Size { bytes: 1600 * MIB, written: 200 * MIB };
         let mut due = Due::after(large, Duration::ZERO, 64 * MIB);
         assert!(!due.is_now(299 * MIB, false) && due.is_now(300 * MIB, false));
@@ -110,13 +113,16 @@ mod tests {
         assert!(!due.is_now(15 * MIB, true) && due.is_now(16 * MIB, true));
     }
 
-    /// What is replayed at opening is half as much again as was written for it, and no more than a quarter of it.
+    /// What is replayed at opening is half as much again as was written for it, and no more than a quarter of it; unless that were to
+    /// write more than twice as much as the log.
     #[test]
     fn what_is_soon_written_is_soon_due() {
         let mut due = Due::after(Size { bytes: 800 * MIB, written: 100 * MIB }, Duration::ZERO, 64 * MIB);
         assert!(!due.is_now(149 * MIB, false) && due.is_now(150 * MIB, false));
-        let mut due = Due::after(Size { bytes: 800 * MIB, written: 600 * MIB }, Duration::ZERO, 64 * MIB);
+        let mut due = Due::after(Size { bytes: 800 * MIB, written: 300 * MIB }, Duration::ZERO, 64 * MIB);
         assert!(!due.is_now(199 * MIB, false) && due.is_now(200 * MIB, false));
+        let mut due = Due::after(whole(800 * MIB), Duration::ZERO, 64 * MIB);
+        assert!(!due.is_now(399 * MIB, false) && due.is_now(400 * MIB, false));
     }
 
     /// Whoever is told that something was written has not to look each time.

@@ -2,14 +2,7 @@
 //! refers to those of earlier ones for the rest. What lasts long (records of URLs) and what does not (queues) are in different files, so that
 //! a file is needed as a whole or not at all, mostly.
 //!
-//! ```text
-//!  0  8 bytes  "frames", a zero, and a number for what they are of
-//!  8  u32      version of the format
-//! 12  u32      length of this header: frames begin there
-//! 16  u128     number of the store
-//! 32  u64      number of the snapshot that it came with
-//! 40  u64      xxh3 of all above
-//! ```
+//! A file begins with eight bytes: "frames", a zero, and a number for what they are of.
 //!
 //! Each frame is its length (u32), a checksum (u64: xxh3, seeded with the byte of the file where it begins) and an engine's frame. Between
 //! them and at the end is what they can be mended with, with some zeros before and after it: see `parity.rs`.
@@ -21,7 +14,7 @@ use std::io;
 use std::sync::Arc;
 
 use trapline_frontier::{ChunkOf, FrameOf};
-use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::files::{Files, LogFile};
 use super::growing::Growing;
@@ -29,8 +22,7 @@ use super::parity::{self, Parity};
 use super::snapshot::Unusable;
 
 const MAGIC: &[u8; 7] = b"frames\0";
-const FORMAT: u32 = 1;
-const HEADER: usize = 48;
+const HEADER: usize = 8;
 const FRAME_HEADER: usize = 12;
 /// What snapshots have no use for any more may be such a part of what they need, before it is left behind.
 const WASTE_SHARE: u64 = 4;
@@ -77,15 +69,10 @@ impl FrameFile {
         ENDINGS.iter().enumerate().find_map(named)
     }
 
-    fn header(self, store: u128) -> Vec<u8> {
-        let mut header = Vec::with_capacity(HEADER);
-        header.extend_from_slice(MAGIC);
-        header.push(self.kind as u8);
-        header.extend_from_slice(&FORMAT.to_le_bytes());
-        header.extend_from_slice(&(HEADER as u32).to_le_bytes());
-        header.extend_from_slice(&store.to_le_bytes());
-        header.extend_from_slice(&self.number.to_le_bytes());
-        header.extend_from_slice(&xxh3_64(&header).to_le_bytes());
+    fn header(self) -> [u8; HEADER] {
+        let mut header = [0; HEADER];
+        header[..MAGIC.len()].copy_from_slice(MAGIC);
+        header[MAGIC.len()] = self.kind as u8;
         header
     }
 }
@@ -93,8 +80,8 @@ impl FrameFile {
 /// Where a frame is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FramePlace {
-    /// The byte in it.
     file: FrameFile,
+    /// The byte in it.
     at: u64,
     bytes: u32,
     checksum: u64,
@@ -217,16 +204,23 @@ impl Places {
         self.mended.iter().map(|(file, at)| (file.name(), *at))
     }
 
-    /// The files whose frames are better written once more, where files have so many bytes of frames.
-    fn worn(&self, bytes_of: impl Fn(FrameFile) -> Option<u64>) -> BTreeSet<FrameFile> {
-        // Of one whose size nobody knows, everything is thought to be needed.
-        let size = |(file, needed): (FrameFile, u64)| {
-            (file, needed, bytes_of(file).map_or(needed, |bytes| bytes.max(needed)))
-        };
-        let sizes: Vec<_> = self.files().into_iter().map(size).collect();
+    /// The files whose frames are better written once more.
+    fn worn(&self, files: &dyn Files) -> BTreeSet<FrameFile> {
+        let mut sizes = Vec::new();
+        let mut bad: BTreeSet<FrameFile> = self.mended.keys().copied().collect();
+        for (file, needed) in self.files() {
+            match files.open(&file.name()) {
+                // Of one that does not say how much it has, everything is thought to be needed.
+                Ok(open) => {
+                    sizes.push((file, needed, parity::frame_bytes(&*open).unwrap_or(needed).max(needed)));
+                }
+                // Whoever wants to read there finds out.
+                Err(_) => drop(bad.insert(file)),
+            }
+        }
         let kinds = (0..KINDS.len()).map(|kind| sizes.iter().filter(move |(file, ..)| file.kind == kind));
         let worn = kinds.flat_map(|files| worn(files.copied().collect()));
-        worn.chain(self.mended.keys().copied()).collect()
+        worn.chain(bad).collect()
     }
 }
 
@@ -359,16 +353,11 @@ pub(crate) struct FramesWriter<'f> {
 
 impl<'f> FramesWriter<'f> {
     /// `before`: where the frames are of the snapshot since which this one has the changes.
-    pub(crate) fn begin(
-        files: &'f dyn Files,
-        (store, number): (u128, u64),
-        before: Option<&'f Places>,
-    ) -> io::Result<Self> {
-        let frame_bytes = |file: FrameFile| parity::frame_bytes(&*files.open(&file.name()).ok()?);
-        let worn = before.map(|before| before.worn(frame_bytes));
+    pub(crate) fn begin(files: &'f dyn Files, number: u64, before: Option<&'f Places>) -> io::Result<Self> {
+        let worn = before.map(|before| before.worn(files));
         let create = |file: FrameFile| {
             let mut growing = Growing::create(files, &file.name())?;
-            growing.put(&[&file.header(store)])?;
+            growing.put(&[&file.header()])?;
             Ok::<_, io::Error>(NewFile { file, growing, parity: Parity::default() })
         };
         let [records, lives, mores, queues] = FrameFile::all(number);

@@ -21,6 +21,8 @@ pub(crate) struct Growing {
 
 impl Growing {
     pub(crate) fn create(files: &dyn Files, name: &str) -> io::Result<Self> {
+        // What may be left of an attempt under that name may have another name in a checkpoint.
+        let _ = files.remove(name);
         Ok(Self { file: files.create(name, 0)?, at: 0, bytes: Vec::new(), synced: 0 })
     }
 

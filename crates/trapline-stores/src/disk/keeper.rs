@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use trapline_frontier::{ErrorKind, StoreError};
 
-use super::due::Due;
+use super::due::{Due, Size};
 use super::frames::FrameFile;
 use super::log::Position;
 use super::shared::Latest;
@@ -281,8 +281,8 @@ impl Shared {
         let chunks = match &latest.places {
             // A small one is written anew each time, so that each has all of it.
             _ if !self.lender.lends(latest.bytes) => Chunks::Inside,
-            Some(places) => Chunks::Since(places),
-            None => Chunks::Beside,
+            Some(places) if !latest.has_lost_some => Chunks::Since(places),
+            _ => Chunks::Beside,
         };
         inner.engine.begin_image(chunks.extent());
         let ledger = self.texts.ledger();
@@ -299,9 +299,9 @@ impl Shared {
                 inner.due = Due::after(written.size, began.elapsed(), self.snapshot_bytes);
                 drop(inner);
                 let Position { next, segment, .. } = position;
-                let Written { size, places } = written;
-                let before =
-                    std::mem::replace(&mut *latest, Latest { next, segment, bytes: size.bytes, places });
+                let Written { size: Size { bytes, .. }, places } = written;
+                let taken = Latest { next, segment, bytes, places, has_lost_some: false };
+                let before = std::mem::replace(&mut *latest, taken);
                 self.drop_old_snapshots(&latest, &before, phase);
                 self.remove_dead_segments(before.next);
                 Ok(position.next - 1)
@@ -313,10 +313,8 @@ impl Shared {
                 inner.unsaved += unsaved;
                 inner.due = Due::again(inner.unsaved, self.snapshot_bytes);
                 drop(inner);
-                if has_lost_some {
-                    // The engine has all of it. The next one does without what is damaged.
-                    latest.places = None;
-                }
+                // The engine has all of it, and the next one is whole.
+                latest.has_lost_some |= has_lost_some;
                 if !is_abandoned {
                     let _ = self.files.remove(&snapshot::name(position.next));
                     for file in FrameFile::all(position.next) {
@@ -384,12 +382,10 @@ impl Shared {
         // Of one that is lent, something may still be wanted. And who closes the store waits for that.
         let has_time = phase == Phase::Open && self.is_all_here.load(Ordering::Acquire);
         let rest = |pause| has_time && self.bell.rest(pause);
-        // One that stays does no harm, and goes with the next.
-        for name in snapshots {
-            let _ = self.files.remove_gently(&name, &rest);
-        }
+        // What stays does no harm as a whole, and goes with the next.
+        let gone = snapshots.iter().filter(|name| self.files.remove_gently(name, &rest).is_ok()).count();
         // A snapshot is gone for certain before anything that it refers to.
-        if frames.is_empty() || self.files.sync_folder().is_err() {
+        if frames.is_empty() || gone < snapshots.len() || self.files.sync_folder().is_err() {
             return;
         }
         for name in frames {

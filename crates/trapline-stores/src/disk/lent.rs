@@ -1,7 +1,7 @@
 //! What of a snapshot was not read when the store was opened, only seen to be whole: it is read there when it is wanted. The engine's
 //! [`FrameSource`].
 //!
-//! The file stays open, so it may be removed meanwhile: another snapshot has taken its place by then.
+//! The files stay open, so they may be removed meanwhile: another snapshot has taken their place by then.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,7 +12,7 @@ use trapline_frontier::FrameSource;
 
 use super::commit::Failure;
 use super::files::LogFile;
-use super::frames::{FrameFile, FramePlace, ReadAt};
+use super::frames::{FrameFile, FramePlace};
 use super::snapshot::{self, Found, Unusable};
 
 /// Whether snapshots are lent to the engine, and what became of that.
@@ -104,15 +104,17 @@ impl LentFrames {
 
 impl Place {
     fn read(self, file: &dyn LogFile, number: u64) -> io::Result<Vec<u8>> {
-        let here = |read: Option<ReadAt>| read.map(|read| Found::Here(read.bytes));
-        let (begin, read) = match self {
-            Self::Here(begin) => (begin, snapshot::read_bytes(file, begin, number)),
-            Self::Elsewhere(place) => (place.at(), place.read(file).map(here).map_err(Unusable::from)),
-        };
-        match read {
-            Ok(Some(Found::Here(bytes))) => Ok(bytes),
-            Err(Unusable::Unreadable(what)) => Err(io::Error::other(what)),
-            _ => Err(io::Error::other(format!("what is at byte {begin} is not what was there before"))),
+        let changed = |at| io::Error::other(format!("what is at byte {at} is not what was there before"));
+        match self {
+            Self::Here(begin) => match snapshot::read_bytes(file, begin, number) {
+                Ok(Some(Found::Here(bytes))) => Ok(bytes),
+                Err(Unusable::Unreadable(what)) => Err(io::Error::other(what)),
+                _ => Err(changed(begin)),
+            },
+            Self::Elsewhere(place) => match place.read(file)? {
+                Some(read) => Ok(read.bytes),
+                None => Err(changed(place.at())),
+            },
         }
     }
 }

@@ -169,7 +169,6 @@ impl DiskStore {
             texts,
             last,
             bytes_cut,
-            snapshot,
             latest,
             snapshots_passed_over,
             unsaved,
@@ -177,7 +176,7 @@ impl DiskStore {
         let opened = Recovered {
             log_position: last,
             bytes_cut,
-            snapshot: snapshot.map(|position| position.next - 1),
+            snapshot: latest.next.checked_sub(1).filter(|record| *record > 0),
             snapshots_passed_over,
             took: started.elapsed(),
             ..Recovered::default()

@@ -36,8 +36,8 @@ pub struct DiskOptions {
     /// How large the files of the log are made at most; where less is in it they are smaller, and a batch that is larger gets one
     /// of its own. At least 64 KiB, at most 2 GiB. Defaults to 64 MiB.
     pub segment_bytes: u64,
-    /// A snapshot is taken when the log has grown by so much since the last one, and by half of what that one took; or sooner, where much
-    /// of the log is needed no more and that gives it back. Defaults to 64 MiB.
+    /// A snapshot is taken when the log has grown by so much since the last one, and by half as much again as was written for that one, or
+    /// a quarter of what it has; or sooner, where much of the log is needed no more and that gives it back. Defaults to 64 MiB.
     pub snapshot_bytes: u64,
     /// When hardly anything was asked for in so long, what the log has too much is given back. Defaults to a minute.
     pub quiet: Duration,
@@ -49,7 +49,8 @@ pub struct DiskOptions {
     /// stay. None takes as much as there is. Defaults to none.
     pub max_memory: Option<u64>,
     /// A snapshot of at least so many bytes is not read whole when the store is opened: what is remembered of single URLs stays in it
-    /// until it is wanted, or the thread in the background comes to it. Defaults to 16 MiB.
+    /// until it is wanted, or the thread in the background comes to it. Nor is the next one written whole: it has what has changed, and
+    /// refers to this one's files for the rest. Defaults to 16 MiB.
     pub lazy_bytes: u64,
     /// Whether a thread takes snapshots and prepares segments ahead of time, another one reads what claims will hand out, and closing
     /// leaves a snapshot. Without it they are taken only when they are asked for, and nothing happens but in verbs: for tests that must

@@ -1,7 +1,8 @@
 //! What a file of frames has besides, so that a damaged frame can be made again: of each sixteen frames all bytes, one frame over the
 //! other (exclusive or). Later snapshots refer to a frame that is written once, so it must not be lost with one place of a disk.
 //!
-//! Neighbours are of different sixteens: what hits a file hits one place of it. Four frames in a row can be lost, some 50 KiB or more.
+//! Neighbours are of different sixteens: what hits a file hits one place of it. Four frames in a row can be lost: 8 KiB of small ones,
+//! 50 or 100 of most.
 //!
 //! ```text
 //! in the file, like a frame   u32 how many; of each where (u64) and how long (u32) it is; the bytes
@@ -129,8 +130,11 @@ pub(super) fn frame_bytes(file: &dyn LogFile) -> Option<u64> {
 pub(super) fn mend(file: &dyn LogFile, at: u64) -> io::Result<Option<Vec<u8>>> {
     let Some((index, _)) = trailer(file)? else { return Ok(None) };
     let Some(index) = read_piece(file, index)? else { return Ok(None) };
-    for place in index.as_chunks().0 {
-        let Some(group) = read_piece(file, u64::from_le_bytes(*place))? else { continue };
+    // They follow the frames that they are of.
+    let after =
+        index.as_chunks().0.iter().map(|place| u64::from_le_bytes(*place)).skip_while(|place| *place < at);
+    for place in after.take(GROUPS) {
+        let Ok(Some(group)) = read_piece(file, place) else { continue };
         let Some(mut group) = Group::decode(&group) else { continue };
         let Some(own) = group.members.iter().position(|(member, _)| *member == at) else { continue };
         let (_, bytes) = group.members.swap_remove(own);

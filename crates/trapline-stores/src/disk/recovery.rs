@@ -11,6 +11,7 @@ use std::sync::Arc;
 use trapline_frontier::{Engine, ErrorKind, StoreError};
 
 use super::files::Files;
+use super::frames::FrameFile;
 use super::lent::Lender;
 use super::log::{Log, NoRoom, Place, Position, Sizes};
 use super::message::logged;
@@ -32,7 +33,6 @@ pub(crate) struct Recovery {
     /// How many bytes were cut off.
     pub(crate) bytes_cut: u64,
     /// The snapshot it went on from, if from any.
-    pub(crate) snapshot: Option<Position>,
     pub(crate) latest: Latest,
     /// How many newer ones are damaged, or could not be read.
     pub(crate) snapshots_passed_over: u64,
@@ -81,6 +81,7 @@ pub(crate) fn recover(
         segment: position.segment,
         bytes: *bytes,
         places: places.take(),
+        has_lost_some: false,
     });
     let latest = latest.unwrap_or_default();
     let newest = numbers.last().copied().unwrap_or(0);
@@ -147,7 +148,12 @@ pub(crate) fn recover(
         let name = snapshot::name(*number);
         match why {
             // The damaged ones are left for `verify` to see, until another is taken.
-            Unusable::Unfinished => drop(files.remove(&name)),
+            Unusable::Unfinished => {
+                let _ = files.remove(&name);
+                for file in FrameFile::all(*number) {
+                    let _ = files.remove(&file.name());
+                }
+            }
             // If it is whole, then the log was on disk up to there, and what looks torn is damage.
             Unusable::Unreadable(what) if *number > replay.next => {
                 let name = files.describe(&name);
@@ -162,17 +168,7 @@ pub(crate) fn recover(
     let Some(end) = end else {
         let log = Log::begin(Arc::clone(files), sizes, draw()).map_err(no_room)?;
         let bytes_cut = 0;
-        return Ok(Recovery {
-            engine,
-            log,
-            texts,
-            last,
-            bytes_cut,
-            snapshot,
-            latest,
-            snapshots_passed_over,
-            unsaved,
-        });
+        return Ok(Recovery { engine, log, texts, last, bytes_cut, latest, snapshots_passed_over, unsaved });
     };
     end.mend(&**files, known)?;
     let bytes_cut = end.bytes_cut() as u64;
@@ -183,7 +179,7 @@ pub(crate) fn recover(
     if let Some(ahead) = ahead {
         log.put_ahead(Arc::clone(&ahead.file), ahead.blank_bytes);
     }
-    Ok(Recovery { engine, log, texts, last, bytes_cut, snapshot, latest, snapshots_passed_over, unsaved })
+    Ok(Recovery { engine, log, texts, last, bytes_cut, latest, snapshots_passed_over, unsaved })
 }
 
 /// The newest segment, if it had only been begun.

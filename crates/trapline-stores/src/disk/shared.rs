@@ -56,14 +56,16 @@ pub(super) struct Latest {
     pub(super) segment: u64,
     /// How large it is.
     pub(super) bytes: u64,
-    /// Where its chunks are, if another one can refer to them.
+    /// Where its chunks are, if they are beside it.
     pub(super) places: Option<Places>,
+    /// Whether some of them were found to be lost: the next one must not refer to them.
+    pub(super) has_lost_some: bool,
 }
 
 impl Default for Latest {
     /// There is none yet: all of the log comes after it.
     fn default() -> Self {
-        Self { next: 1, segment: 1, bytes: 0, places: None }
+        Self { next: 1, segment: 1, bytes: 0, places: None, has_lost_some: false }
     }
 }
 

@@ -124,7 +124,7 @@ impl<'f> Writer<'f> {
             Chunks::Since(before) => Some(Some(before)),
         };
         // Whoever makes a copy of the folder meanwhile finds those files if it finds this one.
-        let beside = before.map(|before| FramesWriter::begin(files, (store, position.next), before));
+        let beside = before.map(|before| FramesWriter::begin(files, position.next, before));
         let beside = beside.transpose()?;
         let mut file = Growing::create(files, &name(position.next))?;
         file.put(&[&header])?;
@@ -368,7 +368,11 @@ fn read_frames(
                     (None, bytes)
                 }
                 Found::Elsewhere(there) => {
-                    let (read, file) = elsewhere.read(there)?;
+                    let (read, file) = elsewhere.read(there).map_err(|why| match why {
+                        // Whoever is killed while it is written leaves references to what was still in memory.
+                        Unusable::Broken(_) if !is_finished(file, at, number + 1) => Unusable::Unfinished,
+                        why => why,
+                    })?;
                     let name = || elsewhere.describe(there.file());
                     lent.inspect(|lent| lent.is_elsewhere(there, &file, name));
                     (Some((there, read.is_mended)), read.bytes)
@@ -386,6 +390,20 @@ fn read_frames(
         if sender.send(frame).is_err() || is_none {
             return;
         }
+    }
+}
+
+/// Whether the frames from a byte on, of which the first has this number, come to an end.
+fn is_finished(file: &dyn LogFile, mut at: u64, first: u64) -> bool {
+    let mut last = None;
+    for number in first.. {
+        let Ok(Some(found)) = read_bytes(file, at, number) else { break };
+        at += (FRAME_HEADER + found.len()) as u64;
+        last = Some(found);
+    }
+    match last {
+        Some(Found::Here(bytes)) => ReadFrame::read(&bytes).is_ok_and(|frame| frame.of() == FrameOf::End),
+        _ => false,
     }
 }
 

@@ -267,8 +267,9 @@ fn read_snapshots<'a>(
                     whole.oldest.get_or_insert(read);
                 }
             }
-            // The owner has removed it since it was listed.
-            Err(Unusable::Unfinished | Unusable::Unreadable(_)) if !files.list()?.contains(&name) => {}
+            // The owner has removed it since it was listed, and then what it refers to.
+            Err(Unusable::Unfinished | Unusable::Unreadable(_) | Unusable::Broken(_))
+                if !files.list()?.contains(&name) => {}
             Err(Unusable::Unfinished) => {
                 verified.leftovers.push(format!("{file} was never finished; the next opening removes it"));
             }

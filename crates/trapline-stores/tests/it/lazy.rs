@@ -16,7 +16,7 @@ const URLS: usize = 5000;
 
 pub(crate) const ROOMY: DiskOptions = DiskOptions { segment_bytes: 4 << 20, ..SMALL };
 
-pub(crate) fn open(files: &SimFiles, options: &DiskOptions) -> (Arc<DiskStore>, Frontier) {
+fn open(files: &SimFiles, options: &DiskOptions) -> (Arc<DiskStore>, Frontier) {
     let store = Arc::new(DiskStore::open_on(files.clone(), options).expect("it opens"));
     let settings = Settings { delay: std::time::Duration::ZERO, concurrency: 0, ..Settings::default() };
     let key = trapline_core::IdentityKey::from_seed(5);
@@ -25,7 +25,7 @@ pub(crate) fn open(files: &SimFiles, options: &DiskOptions) -> (Arc<DiskStore>, 
     (store, pollster::block_on(crawl).expect("the crawl opens"))
 }
 
-pub(crate) fn request(number: usize) -> Request {
+fn request(number: usize) -> Request {
     Request::get(format!("http://h{}.example/{number}", number % 7))
 }
 
@@ -36,7 +36,7 @@ fn admit(crawl: &Frontier) {
 }
 
 /// URLs in every state, in lanes and in trees, some with several entries.
-pub(crate) fn fill(crawl: &Frontier) {
+fn fill(crawl: &Frontier) {
     admit(crawl);
     let again = |number: usize| Request { dont_filter: true, ..request(number) };
     pollster::block_on(crawl.admit(at(0), (0..3000).step_by(500).map(again))).expect("it admits");
@@ -160,8 +160,7 @@ fn a_frame_that_cannot_be_read_ends_the_store_and_loses_nothing() {
     assert_eq!(error.kind(), ErrorKind::Corrupt);
     let said = |attempted| {
         format!(
-            "disk store: cannot {attempted}: reading simulated/{position:010}.records failed (it cannot be read: simulated failure to \
-             read), which was whole when the store went on from it, so what is in memory cannot be trusted any more; what was \
+            "disk store: cannot {attempted}: reading simulated/{position:010}.records failed (simulated failure to read), which was whole when the store went on from it, so what is in memory cannot be trusted any more; what was \
              answered before is safe: look after the disk, then open the store again"
         )
     };

@@ -33,7 +33,7 @@ fn admit(crawl: &Frontier, name: &str) -> Vec<Admission> {
 }
 
 /// All that is in files, and the record that the snapshot goes up to from which it was made.
-pub(crate) fn contents(files: &SimFiles) -> (Vec<Rows>, Option<u64>) {
+fn contents(files: &SimFiles) -> (Vec<Rows>, Option<u64>) {
     let store = open(&files.copy());
     let crawl = crawl(&store);
     let mut rows = everything(&crawl, LATE);
@@ -43,7 +43,7 @@ pub(crate) fn contents(files: &SimFiles) -> (Vec<Rows>, Option<u64>) {
 }
 
 /// The same without snapshots.
-pub(crate) fn replayed(files: &SimFiles) -> Vec<Rows> {
+fn replayed(files: &SimFiles) -> Vec<Rows> {
     let copy = files.copy();
     for name in copy.names(".snapshot") {
         copy.take_away(&name);

@@ -11,7 +11,7 @@ pub struct Frame(pub(super) Shown);
 
 #[derive(Debug)]
 pub(super) enum Shown {
-    Message(FrameMessage),
+    Message(Box<FrameMessage>),
     /// Left out: as it is in the image that was kept last.
     Same(ChunkOf),
 }
@@ -44,7 +44,7 @@ pub enum ChunkOf {
 
 impl Shown {
     pub(super) fn new(content: Content) -> Self {
-        Self::Message(FrameMessage { content: Some(content) })
+        Self::Message(Box::new(FrameMessage { content: Some(content) }))
     }
 
     pub(super) fn of<P>(chunk: ChunkOf, taken: Taken<P>, content: impl FnOnce(Vec<P>) -> Content) -> Self {

@@ -208,7 +208,7 @@ impl Engine {
         }
     }
 
-    /// The latest image is complete, and somebody has it for certain: the next one may leave out what has not [changed](Picture::Changes)
+    /// The image that was begun last is complete, and somebody has it for certain: the next one may leave out what has not [changed](Picture::Changes)
     /// since it was begun.
     pub fn keep_image(&mut self) {
         let is_complete = self.shot.is_none() && self.crawls.values_mut().all(Crawl::keep_shot);
