@@ -3,7 +3,7 @@
 //! A fixture is never made again; when anything in the files changes, others are added beside them, one with something of
 //! everything and one with a job under way:
 //!
-//! `TRAPLINE_FIXTURE=testdata/format-5 cargo test -p trapline-stores --test it formats -- --ignored`
+//! `TRAPLINE_FIXTURE=testdata/format-6 cargo test -p trapline-stores --test it formats -- --ignored`
 //!
 //! When the engine's rules change, those of earlier rules open from their snapshots only if nothing follows them.
 
@@ -177,6 +177,8 @@ fn fill_with_a_job(path: &Path) {
     let docs = crawl(&store, "docs", settings.clone());
     let news = crawl(&store, "news", settings);
     let page = |number: u32| Request::get(format!("http://{}.example/{number}", number % 7));
+    // Something in the first segment that is needed, so that it stays.
+    pollster::block_on(docs.admit(at(1), [page(3)])).expect("it is admitted");
     pollster::block_on(news.admit(at(1), (0..4200).map(page))).expect("it is admitted");
     let purge = CrawlChange::Purge(Pattern::new("*9"));
     let steered = pollster::block_on(news.steer_crawl(at(2), purge)).expect("it begins");
@@ -186,6 +188,9 @@ fn fill_with_a_job(path: &Path) {
     assert!(steered.job.is_some(), "so does this");
     store.snapshot().expect("it is taken");
     pollster::block_on(docs.admit(at(3), [page(1)])).expect("it is admitted");
+    // This one refers to that one's files for the other crawl.
+    store.snapshot().expect("it is taken");
+    pollster::block_on(docs.admit(at(4), [page(2)])).expect("it is admitted");
     store.close().expect("it closes");
 }
 
