@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 
 use trapline_frontier::{ErrorKind, StoreError};
 
+use super::files::{Files, Folder};
 use super::folder::{self, CHECKPOINTS};
 use super::frames::FrameFile;
 use super::part::{NoPart, PART, Part};
@@ -164,7 +165,24 @@ fn copy_files(from: &Path, to: &Path, copier: Copier) -> io::Result<()> {
             _ => {}
         }
     }
-    if had_snapshots && snapshots == 0 { Err(io::ErrorKind::NotFound.into()) } else { Ok(()) }
+    if had_snapshots && snapshots == 0 {
+        return Err(io::ErrorKind::NotFound.into());
+    }
+    has_frames(to)
+}
+
+/// Whether all that snapshots refer to is there.
+fn has_frames(folder: &Path) -> io::Result<()> {
+    let files = Folder::new(folder);
+    for name in files.list()?.iter().filter(|name| snapshot::number_of(name).is_some()) {
+        for file in snapshot::files_needed(&files, name)? {
+            if !folder.join(file.name()).exists() {
+                let why = format!("{} is missing, which {name} refers to; `verify` says more", file.name());
+                return Err(io::Error::new(io::ErrorKind::NotFound, why));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Whether a segment has a record, before which its header came to disk.

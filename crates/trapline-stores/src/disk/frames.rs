@@ -325,6 +325,20 @@ impl<'f> FrameFiles<'f> {
         Ok(open)
     }
 
+    /// Looks at what the files of these frames could be mended with: a file without it goes as one that had to be mended.
+    pub(crate) fn look_at_parity(&mut self, places: &mut Places) -> Result<(), Unusable> {
+        for file in places.files().into_keys() {
+            let open = self.open(file)?;
+            let header = open.read_at(0, HEADER).is_ok_and(|header| header == file.header());
+            // What the disk does not give is as good as damaged.
+            let damage = if header { parity::damage(&*open).unwrap_or(Some(0)) } else { Some(0) };
+            if let Some(at) = damage {
+                places.mended.entry(file).or_insert(at);
+            }
+        }
+        Ok(())
+    }
+
     /// The bytes of a frame, and the file that it is in.
     pub(crate) fn read(&mut self, place: FramePlace) -> Result<(ReadAt, Arc<dyn LogFile>), Unusable> {
         let file = self.open(place.file)?;

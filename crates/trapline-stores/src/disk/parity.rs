@@ -126,6 +126,18 @@ pub(super) fn frame_bytes(file: &dyn LogFile) -> Option<u64> {
     file.bytes().is_ok_and(|bytes| frame_bytes <= bytes).then_some(frame_bytes)
 }
 
+/// Where what a file could be mended with is damaged; None if it is whole.
+pub(super) fn damage(file: &dyn LogFile) -> io::Result<Option<u64>> {
+    let Some((at, _)) = trailer(file)? else { return Ok(Some(0)) };
+    let Some(index) = read_piece(file, at)? else { return Ok(Some(at)) };
+    for place in index.as_chunks().0.iter().map(|place| u64::from_le_bytes(*place)) {
+        if read_piece(file, place)?.is_none() {
+            return Ok(Some(place));
+        }
+    }
+    Ok(None)
+}
+
 /// Makes a frame again that is damaged, as it stood there. None if more is lost. What it answers may be wrong all the same.
 pub(super) fn mend(file: &dyn LogFile, at: u64) -> io::Result<Option<Vec<u8>>> {
     let Some((index, _)) = trailer(file)? else { return Ok(None) };

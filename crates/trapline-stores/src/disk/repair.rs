@@ -75,7 +75,9 @@ pub fn repair(
         NoPart::Failed(error) => cannot(error),
     })?;
     let mut salvage = Salvage::begin(&files).map_err(cannot)?;
-    let begin = scan::begin(&*files).map_err(cannot)?;
+    // Without a snapshot, what was removed because one had it is lost.
+    let has_snapshot = salvage.next > 1;
+    let begin = if has_snapshot { scan::begin(&*files) } else { scan::origin(&*files) }.map_err(cannot)?;
     let scanned = scan::scan(&*files, begin, |record, segment, at| {
         progress(record.sequence);
         salvage.record(record, segment, at)

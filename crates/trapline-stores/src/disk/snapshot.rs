@@ -19,6 +19,7 @@
 //! bit of the length is set, where the frame is in another file: see `frames.rs`. The last one says that it is the last, so a snapshot that was not
 //! finished is none.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::io;
 use std::ops::Range;
@@ -338,7 +339,10 @@ pub(crate) fn read_into(
         return Err(Unusable::Unreadable(failure.to_string()));
     }
     let ledger = ledger.unwrap_or_else(|| Ledger::of_places(engine.all_places(), TEXT_BYTES));
-    let places = placing.finish();
+    let mut places = placing.finish();
+    if let Some(places) = &mut places {
+        FrameFiles::new(files).look_at_parity(places)?;
+    }
     let bytes = end + places.as_ref().map_or(0, Places::bytes);
     Ok(Snapshot { engine, store, position, ledger, bytes, places })
 }
@@ -405,6 +409,21 @@ fn is_finished(file: &dyn LogFile, mut at: u64, first: u64) -> bool {
         Some(Found::Here(bytes)) => ReadFrame::read(&bytes).is_ok_and(|frame| frame.of() == FrameOf::End),
         _ => false,
     }
+}
+
+/// The files that a snapshot refers to, as far as it can be read.
+pub(crate) fn files_needed(files: &dyn Files, name: &str) -> io::Result<BTreeSet<FrameFile>> {
+    let file = files.open(name)?;
+    let mut needed = BTreeSet::new();
+    let Ok(Header { length: mut at, .. }) = header_of(&*file) else { return Ok(needed) };
+    for number in 0.. {
+        let Ok(Some(found)) = read_bytes(&*file, at, number) else { break };
+        at += (FRAME_HEADER + found.len()) as u64;
+        if let Found::Elsewhere(place) = found {
+            needed.insert(place.file());
+        }
+    }
+    Ok(needed)
 }
 
 /// What stands in a snapshot for a frame.

@@ -36,6 +36,8 @@ pub struct Verified {
     pub crawls: u64,
     /// What is damaged. Nothing, in a healthy store.
     pub damages: Vec<Damage>,
+    /// Whether nothing is lost by that: the log is whole, and it or a snapshot that is whole has its beginning.
+    pub has_all: bool,
     /// What a killed process has left behind, or one that works has just begun, and the next opening removes: no damage.
     /// A torn end of the log among it.
     pub leftovers: Vec<String>,
@@ -150,14 +152,17 @@ fn verify_once(files: &Arc<dyn Files>, progress: Progress<'_>) -> Result<Verifie
         return Err(StoreError::new(ErrorKind::Unsupported, message));
     }
     (verified.segments, verified.records, verified.bytes) = (newest, records, bytes);
+    let is_log_whole = damages.is_empty();
     verified.damages.extend(damages);
     verified.leftovers.extend(torn.map(|torn| format!("{torn}; the next opening cuts it off")));
-    if verified.damages.is_empty() {
+    if is_log_whole {
         snapshots.meet(&mut doing, next, &mut troubles);
         match &mut doing {
             Doing::Engine(engine) => {
+                let before = verified.damages.len();
                 verified.look_at(engine, &texts);
                 troubles.extend(snapshots.late());
+                verified.has_all = verified.damages.len() == before && troubles.is_empty();
             }
             Doing::Waiting(Some(rules)) => return Err(rules.clone()),
             Doing::Waiting(None) => {
@@ -252,7 +257,7 @@ fn read_snapshots<'a>(
                 for (name, at) in read.places.iter().flat_map(Places::mended) {
                     let file = files.describe(&name);
                     let what = format!(
-                        "it is damaged at byte {at}; nothing is lost, since the rest of it makes up for that, and the next snapshot leaves it behind"
+                        "it is damaged at byte {at}; nothing is lost, since the rest of it makes up for that, and it goes when two more snapshots were taken"
                     );
                     let damage = Damage { file, bytes: None, what };
                     // Two snapshots may have need of it.
@@ -271,7 +276,9 @@ fn read_snapshots<'a>(
             Err(Unusable::Unfinished | Unusable::Unreadable(_) | Unusable::Broken(_))
                 if !files.list()?.contains(&name) => {}
             Err(Unusable::Unfinished) => {
-                verified.leftovers.push(format!("{file} was never finished; the next opening removes it"));
+                verified.leftovers.push(format!(
+                    "{file} was never finished; the next opening removes it, and the files of frames that came with it"
+                ));
             }
             Err(Unusable::Broken(what) | Unusable::Unreadable(what)) => {
                 verified.damages.push(Damage { file, bytes: None, what });

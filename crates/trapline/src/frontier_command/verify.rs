@@ -57,6 +57,11 @@ impl VerifyStore {
             match (is_whole, &self.repair) {
                 (true, None) => out.say("All is whole."),
                 (true, Some(_)) => out.say("All is whole, so there is nothing to repair, and nothing was written."),
+                (false, _) if verified.has_all => out.say(&format!(
+                    "Nothing was changed, and nothing is lost: whatever opens the store makes do with the rest, and takes another snapshot, as \
+                     `trapline frontier --store {} stats` does. Look after the disk.",
+                    pasted(url)
+                )),
                 (false, _) => out.say(&format!(
                     "Nothing was changed. `trapline frontier --store {} verify --repair NEWFOLDER` saves what is readable.",
                     pasted(url)
@@ -95,9 +100,10 @@ fn tell(bar: &ProgressBar, done: &str) -> impl FnMut(u64) {
 }
 
 fn show_verified(url: &str, verified: &Verified, out: &mut Output) {
-    let Verified { segments, records, bytes, snapshots, urls, crawls, damages, leftovers } = verified;
+    let Verified { segments, records, bytes, snapshots, urls, crawls, damages, has_all, leftovers } =
+        verified;
     // What the log leads to is looked at where all of it is there.
-    let counted = |count: u64| if damages.is_empty() { json!(count) } else { Value::Null };
+    let counted = |count: u64| if *has_all { json!(count) } else { Value::Null };
     let row: Row = vec![
         ("store", json!(url)),
         ("segments", json!(segments)),
